@@ -1,0 +1,1 @@
+"""The name under which programs inside a job import the runtime: `from openpai.runtime import Runtime`."""
