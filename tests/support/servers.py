@@ -1,0 +1,99 @@
+"""Starts real server processes for tests and benches, and ends them with everything they started."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from openpaisdk.config import ClusterConfig
+from openpaisdk.core import Cluster
+
+
+class ServerProcess:
+    """One embedded server on a free loopback port, with its data below `folder`; it can be killed and started again."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder
+        self.options = options
+        self.state_file = folder / "server.json"
+        self.data_dir = folder / "data"
+        self.ready: dict[str, Any] = {}
+        self.process: subprocess.Popen[bytes] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def start(self) -> ServerProcess:
+        """Returns when the server is ready to answer."""
+        reader, writer = os.pipe()
+        command = [
+            *(sys.executable, "-m", "openpaisdk.server", "--local", "--data-dir", str(self.data_dir)),
+            *("--state-file", str(self.state_file), "--ready-fd", str(writer), *self.options),
+        ]
+        with open(self.folder / "server.log", "ab") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writer], start_new_session=True
+            )
+        os.close(writer)
+        with os.fdopen(reader) as pipe:
+            line = pipe.readline()
+        if not line:
+            raise RuntimeError(f"the server did not start:\n{self.log()[-3000:]}")
+        self.ready = json.loads(line)
+        return self
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return json.loads(self.state_file.read_text())
+
+    @property
+    def uri(self) -> str:
+        return str(self.state["uri"])
+
+    @property
+    def token(self) -> str:
+        return str(self.state["token"])
+
+    @property
+    def user(self) -> str:
+        return str(self.state["user"])
+
+    def cluster(self) -> Cluster:
+        return Cluster(ClusterConfig(alias="test", pai_uri=self.uri, user=self.user, token=self.token))
+
+    def log(self) -> str:
+        return (self.folder / "server.log").read_text(errors="replace")
+
+    def kill(self) -> None:
+        """SIGKILL: what a crash or the out-of-memory killer does; tasks go on."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(20)
+
+    def stop(self) -> None:
+        """Ends the server and every task it started."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        end_processes_of(self.folder)
+
+
+def end_processes_of(folder: Path) -> None:
+    """Kills every process that works below the folder or names it."""
+    for process in psutil.process_iter():
+        try:
+            if process.pid == os.getpid():
+                continue
+            if str(folder) in " ".join(process.cmdline()) or process.cwd().startswith(str(folder)):
+                process.kill()
+                process.wait(10)
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.TimeoutExpired):
+            continue
