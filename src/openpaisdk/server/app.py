@@ -125,7 +125,7 @@ class Application:
             await exchange.too_many(error)
         except OpenPAIError as error:
             await exchange.json(error.as_dict(), error.http_status)
-        except Exception:  # noqa: BLE001 - the HTTP edge: log it, answer, carry on
+        except Exception:  # the HTTP edge: log it, answer, carry on
             log.exception("%s %s failed", scope["method"], scope["path"])
             await exchange.json({"code": "UnknownError", "message": "The server failed to answer."}, 500)
 

@@ -71,9 +71,10 @@ class TooLarge(Exception):
 class Endpoint:
     """A handler with everything the router, the guards and the OpenAPI description need to know.
 
-    `body` is a Struct (JSON as application/json or text/*, or a form), `str` (text/* only, None for other types),
-    `bytes` (anything) or None (not read: the handler may stream `call.request`). `rate` names a limiter of its own
-    ("list" or "submit"). `errors` lists statuses beyond those that follow from guard, path, body and query.
+    `body` is a Struct (JSON as application/json or text/*, or a form), `str` (text/* only, None for other
+    types), `bytes` (anything) or None (not read: the handler may stream `call.request`). `rate` names a limiter
+    of its own ("list" or "submit"). `errors` lists statuses beyond those that follow from guard, path, body
+    and query.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""Finding the endpoint of a path: a tree of segments, case-insensitive and indifferent to a trailing slash."""
+"""Finding the endpoint of a path: a tree of segments that minds neither case nor a trailing slash."""
 
 from __future__ import annotations
 
