@@ -1,0 +1,117 @@
+"""The entry point of `opai`: runs a command, shows its result, turns errors into sentences and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openpaisdk.commands.context import Context
+    from openpaisdk.engine import Engine
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int:
+    """Runs one command line and returns the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in words[: words.index("--") if "--" in words else len(words)]
+    _write_any_text()
+    try:
+        code = _run(words, engine)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        if debug:
+            raise
+        _end_line()
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away (`opai job list | head`); what is still buffered must not raise again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if debug:
+            raise
+        return _explain(error)
+
+
+def _run(words: list[str], engine: Engine | None) -> int:
+    if words and words[0] == "__complete":
+        from openpaisdk.cli.completion import complete
+
+        for candidate in complete(words[1:], engine):
+            sys.stdout.write(candidate + "\n")
+        return 0
+    if not words or words == ["-h"] or words == ["--help"]:
+        from openpaisdk.commands.overview import main_help
+
+        sys.stdout.write(main_help())
+        return 0
+    if engine is None:
+        from openpaisdk.engine import Engine
+
+        engine = Engine()
+    open_cluster = engine.open_cluster
+    contexts: list[Context] = []
+
+    def make_context(output: str) -> Context:
+        from openpaisdk.commands.context import Context
+
+        contexts.append(
+            Context(
+                talk=sys.stderr,
+                log=(sys.stdout if output == "table" else sys.stderr, sys.stderr),
+                open_cluster=open_cluster,
+                terminal=sys.stderr.isatty(),
+                rich_output=sys.stdout.isatty() and output == "table",
+            )
+        )
+        return contexts[0]
+
+    try:
+        result, output = engine.run(words, make_context)
+        from openpaisdk.cli.render import show
+
+        show(result, output, contexts[0] if contexts else None)
+        return result.exit_code
+    finally:
+        if contexts:
+            contexts[0].clear_status()
+
+
+def _write_any_text() -> None:
+    """A terminal that is not UTF-8 shows escapes where it lacks a letter, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if (getattr(stream, "encoding", None) or "utf-8").lower() not in ("utf-8", "utf8"):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def _end_line() -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write("\n")
+
+
+def _explain(error: Exception) -> int:
+    from openpaisdk.errors import OpenPAIError
+
+    if isinstance(error, OpenPAIError):
+        text, hint, code = error.message, error.hint, error.exit_code
+        problems = [f"  {problem}" for problem in getattr(error, "problems", ())]
+    elif isinstance(error, OSError):
+        named = f"{error.filename}: " if error.filename else ""
+        text, hint, code, problems = f"{named}{error.strerror or error}", None, 1, []
+    else:
+        text = f"{type(error).__name__}: {error}"
+        hint, code, problems = "this should not happen; --debug shows where", 1, []
+    label = "\x1b[31merror:\x1b[0m" if sys.stderr.isatty() and "NO_COLOR" not in os.environ else "error:"
+    lines = [f"{label} {text}", *problems, *(f"  {line}" for line in (hint or "").splitlines())]
+    sys.stderr.write("\n".join(lines) + "\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

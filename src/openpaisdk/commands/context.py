@@ -1,0 +1,105 @@
+"""What a command may use while it runs: clusters, talk on stderr, the status line, a job's own output."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TextIO
+
+    from openpaisdk.core import Cluster
+
+
+class Context:
+    """Silent by itself: `Engine` uses it as it is, the command line gives it somewhere to talk."""
+
+    def __init__(
+        self,
+        *,
+        talk: TextIO | None = None,
+        log: tuple[TextIO, TextIO] | None = None,
+        open_cluster: Callable[[str | None], Any] | None = None,
+        terminal: bool = False,
+        rich_output: bool = False,
+    ) -> None:
+        self.talk = talk
+        self.log_streams = log
+        self.terminal = terminal
+        self.rich_output = rich_output
+        self.alias: str | None = None
+        self._open = open_cluster
+        self._clusters: dict[str | None, Any] = {}
+        self._status = ""
+        self.note = ""
+
+    def cluster(self, alias: str | None = None) -> Cluster:
+        """The cluster that was asked for with -a, or the default one; opened once."""
+        wanted = alias or self.alias
+        if wanted not in self._clusters:
+            self._clusters[wanted] = (self._open or self._open_default)(wanted)
+        found: Cluster = self._clusters[wanted]
+        return found
+
+    def _open_default(self, alias: str | None) -> Any:
+        from openpaisdk.core import Cluster
+
+        return Cluster.open(alias)
+
+    def say(self, text: str) -> None:
+        """A line for the person, never data."""
+        if self.talk is not None:
+            self.clear_status()
+            self.talk.write(text + "\n")
+            self.talk.flush()
+
+    def status(self, text: str) -> None:
+        """Show or change the one status line; only on a terminal."""
+        if self.talk is None or not self.terminal or text == self._status:
+            return
+        from shutil import get_terminal_size
+
+        width = get_terminal_size().columns - 1
+        self.talk.write("\r\x1b[2K" + (text if len(text) <= width else text[: width - 1] + "…"))
+        self.talk.flush()
+        self._status = text
+
+    def clear_status(self) -> None:
+        if self._status and self.talk is not None:
+            self.talk.write("\r\x1b[2K")
+            self.talk.flush()
+        self._status = ""
+
+    def write_log(self, text: str, stream: str = "stdout") -> None:
+        """The job's own output, its stderr to ours; dropped where nobody listens."""
+        if self.log_streams is None or not text:
+            return
+        self.clear_status()
+        target = self.log_streams[1 if stream == "stderr" else 0]
+        target.write(text)
+        target.flush()
+
+    def ask_secret(self, prompt: str) -> str:
+        """A password typed without echo; an error where nobody can type."""
+        from openpaisdk.errors import UsageError
+
+        if not sys.stdin.isatty():
+            raise UsageError(
+                f"{prompt} is needed and nobody can be asked",
+                hint="give it with --token, OPAI_TOKEN or OPAI_PASSWD, or pipe it in with --password-stdin",
+            )
+        from getpass import getpass
+
+        return getpass(f"{prompt}: ")
+
+    def confirm(self, question: str, *, instead: str) -> None:
+        """Ask before something that cannot be undone; with nobody to ask, refuse and say how to go on."""
+        from openpaisdk.errors import UsageError
+
+        if not sys.stdin.isatty() or self.talk is None:
+            raise UsageError(f"{question} Nobody can be asked", hint=f"say it with {instead}")
+        self.talk.write(f"{question} [y/N] ")
+        self.talk.flush()
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise UsageError("nothing was done")

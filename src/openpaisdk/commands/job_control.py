@@ -1,0 +1,75 @@
+"""`opai job stop|delete|clone`: what is done to jobs that are already there."""
+
+from __future__ import annotations
+
+from openpaisdk.commands.result import Result, View
+from openpaisdk.commands.submitting import submit_jobs, submit_options, submit_result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable
+    from typing import Any
+
+    from openpaisdk.commands.context import Context
+
+
+def stop_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("jobs", nargs="+", metavar="JOB", help="NAME, or USER~NAME")
+
+
+def stop_run(args: Namespace, context: Context) -> Result:
+    return _each(args.jobs, context.cluster().stop, context, "is being stopped")
+
+
+def delete_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("jobs", nargs="+", metavar="JOB", help="NAME, or USER~NAME; must have ended")
+
+
+def delete_run(args: Namespace, context: Context) -> Result:
+    return _each(args.jobs, context.cluster().delete_job, context, "deleted with its files")
+
+
+def _each(names: list[str], act: Callable[[str], Any], context: Context, said: str) -> Result:
+    """Does it to every job; the first error is raised only after the others had their turn."""
+    from openpaisdk.errors import OpenPAIError
+
+    done: list[str] = []
+    failed: OpenPAIError | None = None
+    for name in names:
+        try:
+            act(name)
+        except OpenPAIError as error:
+            if failed is not None:
+                context.say(f"error: {error.message}")
+            failed = failed or error
+            continue
+        done.append(name)
+        context.say(f"{name} {said}")
+    if failed is not None:
+        raise failed
+    return Result(done, View("nothing"))
+
+
+def clone_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("job", metavar="JOB", help="NAME, or USER~NAME")
+    parser.add_argument("-j", "--job-name", metavar="NAME", help="name of the new job; made from the old one without it")
+    parser.add_argument(
+        "--set", action="append", default=[], dest="assignments", metavar="PATH=VALUE", help="change a value first"
+    )
+    submit_options(parser)
+
+
+def clone_run(args: Namespace, context: Context) -> Result:
+    from openpaisdk.errors import UsageError
+    from openpaisdk.job import Job
+
+    twin = Job.from_cluster(args.job, context.cluster()).clone(args.job_name)
+    for assignment in args.assignments:
+        twin.set(assignment)
+    if isinstance(twin.spec.get("secrets"), str):
+        raise UsageError(
+            f"the secrets of {args.job} cannot be read back from the cluster",
+            hint="give them again with --set secrets.NAME=VALUE, or submit the job file with --unique",
+        )
+    return submit_result(submit_jobs([twin], args, context)[0], args)

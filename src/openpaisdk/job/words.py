@@ -1,0 +1,62 @@
+"""From the words a person typed to the lines and the name of a job."""
+
+from __future__ import annotations
+
+import shlex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+# Words that start another program: the job is named after what they start.
+_STARTERS = (
+    "python",
+    "python3",
+    "bash",
+    "sh",
+    "env",
+    "time",
+    "torchrun",
+    "mpirun",
+    "accelerate",
+    "deepspeed",
+    "uv",
+)
+
+
+def command_text(command: str | Sequence[str]) -> str:
+    """One string is shell text as it stands; several words are quoted so that they arrive as typed."""
+    if isinstance(command, str):
+        return command
+    return command[0] if len(command) == 1 else shlex.join(command)
+
+
+def name_stem(command: str) -> str:
+    """What a job is called after its command: `python -u train.py --lr 1` is a `train`."""
+    words = [word for word in command.split() if not word.startswith("-") and "=" not in word]
+    for word in words:
+        stem = word.strip("'\"").replace("\\", "/").rstrip("/").rpartition("/")[2]
+        if stem in _STARTERS:
+            continue
+        stem = stem.partition(".")[0] or stem
+        if any(letter.isalnum() for letter in stem):
+            return stem[:40]
+    return words[0].rpartition("/")[2][:40] if words else "job"
+
+
+def clone_stem(name: str) -> str:
+    """The name without the random end that an earlier clone gave it."""
+    stem, mark, end = name.rpartition("-")
+    made = mark and len(end) == 8 and all(letter in "0123456789abcdef" for letter in end)
+    return stem if made else name
+
+
+def exports(env: Mapping[str, str]) -> list[str]:
+    """Shell lines that set environment variables for the commands after them."""
+    return [f"export {name}={shlex.quote(str(value))}" for name, value in env.items()]
+
+
+def install_lines(packages: Iterable[str]) -> list[str]:
+    """The shell line that installs Python packages in the task, or none."""
+    wanted = [shlex.quote(package) for package in packages]
+    return [f"python3 -m pip install --quiet {' '.join(wanted)}"] if wanted else []
