@@ -221,6 +221,8 @@ class Accounts:
     async def create_user(self, user: User) -> None:
         """Add an account; ConflictError when the name is taken."""
         async with self._changing:
+            if not re.fullmatch(r"[A-Za-z0-9_.-]+", user.name) or not user.name.strip("."):
+                raise UsageError(f"{user.name!r} is not a user name: letters, digits, '_', '.' and '-' are.")
             if user.name in self.users:
                 raise ConflictError(f"User {user.name} already exists.", code="ConflictUserError")
             await self._write_users([user])
@@ -266,6 +268,8 @@ class Accounts:
     async def create_group(self, group: Group) -> None:
         """Add a group; ConflictError when the name is taken."""
         async with self._changing:
+            if not re.fullmatch(r"[A-Za-z0-9_]+", group.name):
+                raise UsageError(f"{group.name!r} is not a group name: letters, digits and '_' are.")
             if group.name in self.groups:
                 raise ConflictError(f"Group {group.name} already exists.")
             await self._write_group(group)

@@ -104,6 +104,15 @@ class Application:
                 self._tree.add(found.method, path, found)
         self._windows = windows(limits_in_force(getattr(services, "settings", None)))
         self._extra = Router(routes) if routes else None
+        self._description: bytes | None = None
+
+    def openapi(self) -> bytes:
+        """The OpenAPI description as JSON, worked out when first asked for."""
+        if self._description is None:
+            from openpaisdk.server.openapi import describe
+
+            self._description = msgspec.json.encode(describe(self.endpoints))
+        return self._description
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -111,6 +120,7 @@ class Application:
         if scope["type"] == "websocket":
             await receive()
             return await send({"type": "websocket.close", "code": 1000})
+        scope["app"] = self
         exchange = _Exchange(scope, send)
         try:
             if scope["method"] == "OPTIONS":
@@ -121,6 +131,10 @@ class Application:
             pass
         except TooLarge as error:
             await exchange.json({"message": f"request entity too large: the limit is {error} bytes"}, 413)
+        except RecursionError:
+            await exchange.json(
+                {"code": "InvalidParametersError", "message": "It is nested too deeply."}, 400
+            )
         except RateLimitedError as error:
             await exchange.too_many(error)
         except OpenPAIError as error:
@@ -173,7 +187,7 @@ class Application:
             path = scope["path"]
             if path.lower().startswith("/rest-server/"):
                 path = path[len("/rest-server") :]
-            inner = {**scope, "path": path, "root_path": "", "app": self}
+            inner = {**scope, "path": path, "root_path": ""}
             if any(route.matches(inner)[0] is not Match.NONE for route in self._extra.routes):
                 return await self._extra(inner, receive, exchange.send)
         shown = "/" + "/".join(parts)

@@ -72,9 +72,9 @@ class Endpoint:
     """A handler with everything the router, the guards and the OpenAPI description need to know.
 
     `body` is a Struct (JSON as application/json or text/*, or a form), `str` (text/* only, None for other
-    types), `bytes` (anything) or None (not read: the handler may stream `call.request`). `rate` names a limiter
-    of its own ("list" or "submit"). `errors` lists statuses beyond those that follow from guard, path, body
-    and query.
+    types), `bytes` (anything) or None (not read: the handler may stream `call.request`). `rate` names a
+    limiter of its own ("list" or "submit"). `errors` lists statuses beyond those that follow from guard,
+    path, body and query.
     """
 
     __slots__ = (
@@ -124,7 +124,7 @@ class Endpoint:
         self.errors = errors
         self.limit = limit
         self.media = media
-        self.json = None if body in (None, str, bytes) else msgspec.json.Decoder(body)
+        self.json = None if body in (None, str, bytes) else msgspec.json.Decoder(body, strict=False)
 
     def __call__(self, call: Call) -> Awaitable[Any]:
         return self.handler(call)
