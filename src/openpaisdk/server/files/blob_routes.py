@@ -43,9 +43,9 @@ async def missing(call: Call) -> list[str]:
 
 @endpoint("POST", "/api/v2/blobs/pack", status=201, returns=Received, errors=(400,))
 async def receive_pack(call: Call) -> Received:
-    """Take many small blobs in one body; each is named by its SHA-256."""
+    """Take many small blobs in one body, each named by its SHA-256; `manifest:SHA256` may come last."""
     store = _store(call)
-    unframing = Unframing(lambda name, size: store.receive(name))
+    unframing = Unframing(store.begin)
     try:
         await take(_disk, _pieces(call), unframing, content_length(call.request.scope))
         unframing.finish()
@@ -61,13 +61,7 @@ async def receive_blob(call: Call) -> Received:
     expected = content_length(call.request.scope)
     if call.query.manifest:
         text = await _manifest_text(call)
-        lacking = await _disk.run(store.add_manifest, sha256, text)
-        if lacking:
-            raise ConflictError(
-                f"{len(lacking):,} blobs of the manifest are missing, the first is {lacking[0]}.",
-                hint="Send them, then the manifest again.",
-                code="MissingBlobsError",
-            )
+        await _disk.run(store.add_manifest, sha256, text)
         return Received(1, len(text))
     blob = store.receive(sha256)
     try:

@@ -17,13 +17,15 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from openpaisdk.errors import NotFoundError, UsageError
+from openpaisdk.errors import ConflictError, NotFoundError, UsageError
 from openpaisdk.server.files import manifests
 from openpaisdk.server.files.manifests import SHA256
 
 EMPTY = hashlib.sha256(b"").hexdigest()
 _FICLONE = 0x40049409  # from linux/fs.h
 _SMALL = 128 << 10
+MANIFEST = "manifest:"
+MOST_MANIFEST_BYTES = 256 << 20
 _cannot_clone: set[int] = set()
 
 
@@ -72,16 +74,27 @@ class BlobStore:
         """Take in contents that must turn out to have this SHA-256."""
         return IncomingBlob(self, require_sha256(sha256))
 
-    def add_manifest(self, sha256: str, text: bytes) -> list[str]:
-        """Keep a manifest once all its blobs are here; otherwise the answer is those that are missing."""
+    def begin(self, name: str, size: int) -> IncomingBlob | IncomingManifest:
+        """Take in a member of a pack: a blob by its SHA-256, or `manifest:` and a SHA-256."""
+        if not name.startswith(MANIFEST):
+            return self.receive(name)
+        if size > MOST_MANIFEST_BYTES:
+            raise UsageError(f"A manifest of {size:,} bytes is too long.", hint="Ship fewer files.")
+        return IncomingManifest(self, name.removeprefix(MANIFEST))
+
+    def add_manifest(self, sha256: str, text: bytes) -> None:
+        """Keep a manifest; ConflictError while some of its blobs are not here."""
         if hashlib.sha256(text).hexdigest() != require_sha256(sha256):
             raise UsageError(f"The manifest does not have the SHA-256 {sha256}.", hint="Send it again.")
         entries = manifests.parse(text)
         lacking = sorted({entry.sha256 for entry in entries if entry.sha256 and not self.has(entry.sha256)})
-        if not lacking:
-            self.manifests.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write_whole(self.manifests / sha256, text)
-        return lacking
+        if lacking:
+            raise ConflictError(
+                f"{len(lacking):,} blobs of the manifest are missing, the first is {lacking[0]}.",
+                hint="Send them, then the manifest again.",
+            )
+        self.manifests.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _write_whole(self.manifests / sha256, text)
 
     def manifest(self, sha256: str) -> list[manifests.Entry]:
         """The entries of a manifest that is here."""
@@ -153,6 +166,28 @@ class IncomingBlob:
             os.close(self._fd)
             self._fd = -1
             os.unlink(self._path)
+
+
+class IncomingManifest:
+    """A manifest on its way in as the last member of a pack."""
+
+    def __init__(self, store: BlobStore, sha256: str) -> None:
+        self._store = store
+        self._sha256 = sha256
+        self._text = bytearray()
+
+    def write(self, chunks: Sequence[bytes]) -> None:
+        """Take more of the text."""
+        for chunk in chunks:
+            self._text += chunk
+
+    def commit(self) -> str:
+        """Keep it when all its blobs are here."""
+        self._store.add_manifest(self._sha256, bytes(self._text))
+        return self._sha256
+
+    def discard(self) -> None:
+        """Nothing is kept before `commit`."""
 
 
 def lay_out(files_root: str | Path, manifest_sha: str, dest: str | Path, *, user: str) -> int:

@@ -52,4 +52,17 @@ def describe(error: Exception) -> tuple[int, dict[str, Any]]:
         elif error.errno == errno.ENAMETOOLONG:
             name, status = "java.lang.IllegalArgumentException", 400
     short = name.rpartition(".")[2].rpartition("$")[2]
-    return status, {"RemoteException": {"exception": short, "javaClassName": name, "message": message}}
+    ours = error.as_dict() if isinstance(error, OpenPAIError) else {"code": _code(status), "message": message}
+    return status, {
+        "RemoteException": {"exception": short, "javaClassName": name, "message": message},
+        **ours,
+    }
+
+
+def _code(status: int) -> str:
+    """The same error in the words of the REST API, which our own client reads."""
+    if status == 507:
+        return "NoEnoughQuotaError"
+    return {403: "ForbiddenUserError", 404: "NotFoundError", 400: "InvalidParametersError"}.get(
+        status, "UnknownError"
+    )
