@@ -28,6 +28,7 @@ from openpaisdk.launchers.watch import ExitWatch, boot_id
 
 SLICE_SECONDS = 0.005
 REMEMBERED = 4096
+CLOSE_SECONDS = 2.0
 
 
 class Attempt:
@@ -136,9 +137,11 @@ class FolderLauncher:
 
     async def close(self) -> None:
         self._watch.close()
-        for task in list(self._background):
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        if self._background:
+            _, late = await asyncio.wait(self._background, timeout=CLOSE_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         self._attempts.clear()
 
     async def _before(self, gang: Sequence[TaskSpec]) -> None:
@@ -189,8 +192,12 @@ class FolderLauncher:
         if intent is None:
             # A torn or missing intent means that nothing was started: whatever is there may be written anew.
             intent = self._intent(spec)
-            folder.prepare(self._files(spec, intent))
-            folder.intend(intent)
+            try:
+                folder.prepare(self._files(spec, intent))
+                folder.intend(intent)
+            except OSError:
+                self._discard(intent)
+                raise
         elif intent.key != spec.key:
             raise LaunchError(
                 f"task {spec.key}: its folder {spec.folder} belongs to task {intent.key}",
@@ -227,6 +234,9 @@ class FolderLauncher:
             else:
                 self._settle(attempt, attempt.folder.recorded_exit())
                 self._clear(attempt)
+
+    def _discard(self, intent: Intent) -> None:
+        """Give back what an intent holds that could not be written."""
 
     def _clear(self, attempt: Attempt) -> None:
         """Clear up behind an attempt that was found ended."""

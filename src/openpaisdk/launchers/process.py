@@ -218,6 +218,9 @@ class ProcessLauncher(FolderLauncher):
         self._clear(attempt)
         self._conclude(attempt, found)
 
+    def _discard(self, intent: Intent) -> None:
+        limits.remove(intent.cgroups)
+
     def _clear(self, attempt: Attempt) -> None:
         tree.send(limits.members(attempt.intent.cgroups), signal.SIGKILL)
         if attempt.intent.cgroups:

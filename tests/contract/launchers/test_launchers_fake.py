@@ -1,0 +1,18 @@
+"""The fake launcher keeps the contract."""
+
+from __future__ import annotations
+
+import pytest
+from fakes.launcher import FakeLauncher, FakeWorld
+from support.launcher_contract import LauncherContract
+
+from openpaisdk.launchers import Launcher
+
+
+class TestFakeLauncher(LauncherContract):
+    @pytest.fixture(autouse=True)
+    def _world(self) -> None:
+        self.world = FakeWorld()
+
+    def make(self) -> Launcher:
+        return FakeLauncher(self.world)
