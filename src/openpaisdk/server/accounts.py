@@ -232,7 +232,9 @@ class Accounts:
         async with self._changing:
             if name not in self.users:
                 raise no_user(name)
-            await self._write_users([change(self.users[name])])
+            changed = change(self.users[name])
+            self._require_an_admin({**self.users, name: changed}, self.groups)
+            await self._write_users([changed])
 
     async def change_password(self, name: str, password: str) -> None:
         """Set a password and end the user's sessions; setting the one there is changes nothing."""
@@ -272,14 +274,17 @@ class Accounts:
                 raise UsageError(f"{group.name!r} is not a group name: letters, digits and '_' are.")
             if group.name in self.groups:
                 raise ConflictError(f"Group {group.name} already exists.")
-            await self._write_group(group)
+            await self._write_group(replace(group, extension=complete_extension(group.extension)))
 
     async def change_group(self, name: str, change: Callable[[Group], Group], *, status: int = 404) -> None:
         """Replace a group by what `change` makes of its latest state."""
         async with self._changing:
             if name not in self.groups:
                 raise no_group(name, status)
-            await self._write_group(change(self.groups[name]))
+            changed = change(self.groups[name])
+            changed = replace(changed, extension=complete_extension(changed.extension))
+            self._require_an_admin(self.users, {**self.groups, name: changed})
+            await self._write_group(changed)
 
     async def delete_group(self, name: str) -> None:
         """Remove a group, also from its members; the two that everything rests on stay."""
@@ -288,6 +293,8 @@ class Accounts:
         async with self._changing:
             if name not in self.groups:
                 raise no_group(name)
+            kept = {other: group for other, group in self.groups.items() if other != name}
+            self._require_an_admin(self.users, kept)
             members = [user for user in self.users.values() if name in user.groups]
             changed = [replace(user, groups=_without(user.groups, name)) for user in members]
 
@@ -300,6 +307,17 @@ class Accounts:
             self.users.update({user.name: user for user in changed})
             self._rights.clear()
 
+    def _require_an_admin(self, users: dict[str, User], groups: dict[str, Group]) -> None:
+        admin_groups = {name for name, group in groups.items() if group.acls.admin}
+        if any(admin_groups.intersection(user.groups) for user in users.values()):
+            return
+        if any(self.is_admin(name) for name in self.users):
+            raise AccessError(
+                "This would leave the cluster without an admin.",
+                code="RemoveAdminError",
+                hint="make somebody else an admin first",
+            )
+
     async def _write_users(self, changed: list[User]) -> None:
         await self._db.write(lambda conn: _save_users(conn, changed))
         for user in changed:
@@ -307,7 +325,6 @@ class Accounts:
             self._rights.pop(user.name, None)
 
     async def _write_group(self, group: Group) -> None:
-        group = replace(group, extension=complete_extension(group.extension))
         await self._db.write(lambda conn: _save_groups(conn, [group]))
         self.groups[group.name] = group
         self._rights.clear()

@@ -273,3 +273,17 @@ def test_secrets_in_an_extension_stay_with_their_owner(alice: Any, bob: Any) -> 
     listed = bob.get("/api/v2/users").text
     assert "PRIVATE" not in listed and "PAT" not in listed and "TOKEN" not in listed
     assert bob.post(LOGIN, {"username": "alice", "password": "alice-secret"}).json()["hasGitHubPAT"] == "PAT"
+
+
+def test_the_last_admin_stays(admin: Any, alice: Any) -> None:
+    for path, sent in (
+        ("users/admin/admin", {"admin": False}),
+        ("users/admin/grouplist", {"grouplist": ["default"]}),
+        ("users", {"patch": True, "data": {"username": "admin", "admin": False}}),
+        ("groups/admingroup/extension/acls/admin", {"data": False}),
+    ):
+        reply = admin.put("/api/v2/" + path, sent)
+        assert (reply.status, reply.code) == (403, "RemoveAdminError")
+    admin.put("/api/v2/users/alice/admin", {"admin": True})
+    assert admin.put("/api/v2/users/admin/admin", {"admin": False}).status == 201
+    assert alice.get("/api/v2/tokens/check").json()["admin"] is True
