@@ -68,7 +68,7 @@ class Rules:
 class Ignoring:
     """The rules in force in one folder: its own and those above; `.opaiignore` decides, then git, then habit.
 
-    Only `.opaiignore` can ask for what is never worth sending (`!node_modules`); nothing can for `.git` itself.
+    Only `.opaiignore` can ask for what is never worth sending (`!node_modules`), and nothing for `.git`.
     """
 
     __slots__ = ("_above", "_git", "_name", "_ours")
