@@ -1,4 +1,4 @@
-"""Decides which job runs when, where and how often: events and the time in, actions out; it never acts itself."""
+"""Decides which job runs when, where and how often: events and the time in, actions out."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from .events import (
     TaskStarted,
     Tick,
 )
+from .machine import Scheduler
 from .model import (
     Explanation,
     JobInfo,
@@ -73,6 +74,7 @@ __all__ = [
     "Resources",
     "RetryScheduled",
     "RoleInfo",
+    "Scheduler",
     "StartAttempt",
     "StopRequested",
     "TaskCompleted",

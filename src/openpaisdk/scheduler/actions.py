@@ -1,9 +1,10 @@
 """What the scheduler wants done, in this order.
 
-All actions of one `handle` call are one step: store them in ONE transaction, then act (launch, kill, set a timer).
-After a crash `Scheduler.restore` gets the stored rows back and says again what was still to be done; launching the
-same TaskRef twice must start it once, killing what is gone is fine. Each class says below what to store, in the
-words of `JobRecord` and `TaskRecord`; times are those of the `now` or `at` given in, in seconds.
+All actions of one `handle` call are one step: store them in ONE transaction, then act (launch, kill, set a
+timer). After a crash `Scheduler.restore` gets the stored rows back and says again what was still to be
+done; launching the same TaskRef twice must start it once, killing what is gone is fine. Each class says
+below what to store, in the words of `JobRecord` and `TaskRecord`; times are those of the `now` or `at`
+given in, in seconds.
 """
 
 from __future__ import annotations
@@ -55,9 +56,10 @@ class TaskMoved(msgspec.Struct, frozen=True):
 class JobMoved(msgspec.Struct, frozen=True):
     """The job is in another state without its attempt having ended.
 
-    Store: job.sub_state, job.code, job.trigger; with AttemptRunning also job.started_at = at (the attempt's launch
-    time, and the job's when it is the first). AttemptDeletionRequested comes with the code the attempt will end with.
-    AttemptCreationPending means: back in the queue for the next attempt; job.retry_at = None. Do: nothing.
+    Store: job.sub_state, job.code, job.trigger; with AttemptRunning also job.started_at = at (the attempt's
+    launch time, and the job's when it is the first). AttemptDeletionRequested comes with the code the
+    attempt will end with. AttemptCreationPending means: back in the queue for the next attempt;
+    job.retry_at = None. Do: nothing.
     """
 
     job_id: str
@@ -85,8 +87,9 @@ class KillTasks(msgspec.Struct, frozen=True):
 class TaskCompleted(msgspec.Struct, frozen=True):
     """A task attempt is over; what it held is free.
 
-    Store: task.code, task.completed_at = at, task.sub_state = Completed when `final`, else AttemptCompleted (a
-    TaskRetryScheduled follows). A task that never started has no attempt row: then the task's own. Do: nothing.
+    Store: task.code, task.completed_at = at, task.sub_state = Completed when `final`, else AttemptCompleted
+    (a TaskRetryScheduled follows). A task that never started has no attempt row: then the task's own. Do:
+    nothing.
     """
 
     task: TaskRef
@@ -99,8 +102,8 @@ class TaskCompleted(msgspec.Struct, frozen=True):
 class TaskRetryScheduled(msgspec.Struct, frozen=True):
     """A task of a job without gang waits for its next attempt (`task.task_attempt`), due at `at`.
 
-    Store: task.retries, task.counted_retries, task.retry_at = at; sub_state stays AttemptCompleted while at > now,
-    then a TaskMoved to AttemptCreationPending follows. Do: nothing.
+    Store: task.retries, task.counted_retries, task.retry_at = at; sub_state stays AttemptCompleted while at
+    > now, then a TaskMoved to AttemptCreationPending follows. Do: nothing.
     """
 
     task: TaskRef
@@ -113,8 +116,8 @@ class TaskRetryScheduled(msgspec.Struct, frozen=True):
 class AttemptCompleted(msgspec.Struct, frozen=True):
     """All tasks of the job attempt are over; RetryScheduled or JobCompleted follows.
 
-    Store: the attempt row's code, trigger, completed time; job.sub_state = AttemptCompleted, job.code, job.trigger.
-    Do: nothing.
+    Store: the attempt row's code, trigger, completed time; job.sub_state = AttemptCompleted, job.code,
+    job.trigger. Do: nothing.
     """
 
     job_id: str
@@ -126,7 +129,7 @@ class AttemptCompleted(msgspec.Struct, frozen=True):
 
 
 class RetryScheduled(msgspec.Struct, frozen=True):
-    """The job will get attempt number `attempt`, at `at` at the earliest; `free`: not counted against jobRetryCount.
+    """The job will get this attempt, at `at` at the earliest; `free`: not counted against jobRetryCount.
 
     Store: job.retries, job.counted_retries, job.retry_at = at (`retryDelayTime` = at - time of this step). A
     JobMoved to AttemptCreationPending follows when it is due. Do: nothing.

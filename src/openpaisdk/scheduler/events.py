@@ -1,8 +1,8 @@
 """What the scheduler is told.
 
-Every event may come twice or late: one about a job, an attempt or a task attempt that is over changes nothing.
-For each task in a LaunchTasks action the server must in the end report one of TaskEnded, TaskLost or LaunchFailed,
-also when the task was killed before it came up.
+Every event may come twice or late: one about a job, an attempt or a task attempt that is over changes
+nothing. For each task in a LaunchTasks action the server must in the end report one of TaskEnded, TaskLost
+or LaunchFailed, also when the task was killed before it came up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class StopRequested(msgspec.Struct, frozen=True):
 
 
 class TaskPreparing(msgspec.Struct, frozen=True):
-    """The launcher is at it, but the task does not run yet: an image is pulled, the engine has it in its queue."""
+    """The launcher is at it but the task does not run yet: an image is pulled, the engine has it queued."""
 
     task: TaskRef
 
@@ -47,7 +47,7 @@ class TaskEnded(msgspec.Struct, frozen=True):
 
 
 class TaskLost(msgspec.Struct, frozen=True):
-    """Nobody knows how the task ended: the machine restarted or is gone. A platform failure, retried for free."""
+    """Nobody knows how the task ended: the machine restarted or is gone. It is retried for free."""
 
     task: TaskRef
     at: float
@@ -57,7 +57,8 @@ class TaskLost(msgspec.Struct, frozen=True):
 class LaunchFailed(msgspec.Struct, frozen=True):
     """The launcher could not start these tasks; none of them runs.
 
-    `code`: -310 unknown, counted against the retries (default); -200 never to be tried again; -120 passing trouble.
+    `code`: -310 unknown, counted against the retries (default); -200 never to be tried again; -120 passing
+    trouble.
     """
 
     tasks: tuple[TaskRef, ...]

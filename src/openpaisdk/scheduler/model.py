@@ -1,4 +1,4 @@
-"""The plain data the scheduler is told and tells: nodes, virtual clusters, quotas, jobs, tasks and their records."""
+"""The plain data the scheduler is told and tells: nodes, virtual clusters, quotas, jobs and tasks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class VirtualCluster(msgspec.Struct, frozen=True):
-    """A share of the cluster: `share` is a fraction of every resource; an absolute number, where given, wins."""
+    """A share of the cluster: `share` is a fraction of every resource; an absolute number wins."""
 
     name: str
     share: float = 1.0
@@ -36,7 +36,7 @@ class VirtualCluster(msgspec.Struct, frozen=True):
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """What one user may hold at once; None means no limit. The quota of user `*` holds for whoever has none."""
+    """What one user may hold at once; None means no limit. User `*` stands for whoever has none."""
 
     cpu: int | None = None
     memory_mb: int | None = None
@@ -45,7 +45,7 @@ class Quota(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What one task needs; `ports` are (label, count) pairs beyond `ssh` and `http`, which every task gets."""
+    """What one task needs; `ports` are (label, count) pairs beside the `ssh` and `http` of every task."""
 
     cpu: int
     memory_mb: int
@@ -71,8 +71,8 @@ class RoleInfo(msgspec.Struct, frozen=True):
 class JobInfo(msgspec.Struct, frozen=True):
     """What the scheduler must know about a job.
 
-    `id` is the server's own and never used twice; `name` is the one people read (`user~job`); `number` grows with
-    every submission and is the place in the queue.
+    `id` is the server's own and never used twice; `name` is the one people read (`user~job`); `number`
+    grows with every submission and is the place in the queue.
     """
 
     id: str
@@ -98,7 +98,7 @@ class TaskRef(msgspec.Struct, frozen=True, order=True):
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """Where a task attempt runs and what it was given. `node` is empty where the engine places tasks itself."""
+    """Where a task attempt runs and what it was given; `node` is empty where the engine places tasks."""
 
     node: str
     gpus: tuple[int, ...] = ()
@@ -137,8 +137,9 @@ class TaskRecord(msgspec.Struct, frozen=True):
 class JobRecord(msgspec.Struct, frozen=True):
     """A job that is not Completed, as the server stored it, with the tasks of its newest attempt.
 
-    Tasks without a row may be left out: they are taken as not yet started. `started_at` is when the newest attempt
-    first ran; `retry_at` is the time of the last RetryScheduled while `sub_state` is AttemptCompleted.
+    Tasks without a row may be left out: they are taken as not yet started. `attempt` is that of the last
+    StartAttempt and `started_at` is when it first ran; `retry_at` is that of the last RetryScheduled while
+    `sub_state` is AttemptCompleted.
     """
 
     job: JobInfo
@@ -163,7 +164,7 @@ class Resources(msgspec.Struct, frozen=True):
 
 
 class VirtualClusterUsage(msgspec.Struct, frozen=True):
-    """A virtual cluster's figures; `used` counts all its jobs, `guaranteed` is its share, `total` the cluster."""
+    """A virtual cluster: `used` by all its jobs, `guaranteed` is its share, `total` the whole cluster."""
 
     used: Resources
     guaranteed: Resources

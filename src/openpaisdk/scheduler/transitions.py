@@ -12,7 +12,7 @@ DELETING = "AttemptDeleting"
 ATTEMPT_COMPLETED = "AttemptCompleted"
 COMPLETED = "Completed"
 
-# AttemptDeletionPending and AttemptDeleting never occur here (asking for a kill is one step); they are only shown.
+# AttemptDeletionPending and AttemptDeleting are only shown: asking for a kill is one step here.
 MOVES: dict[str, frozenset[str]] = {
     CREATION_PENDING: frozenset({CREATION_REQUESTED, COMPLETED}),
     CREATION_REQUESTED: frozenset({PREPARING, RUNNING, DELETION_REQUESTED, ATTEMPT_COMPLETED}),
@@ -29,7 +29,7 @@ _DELETING = frozenset({DELETION_PENDING, DELETION_REQUESTED, DELETING})
 
 
 class IllegalMove(Exception):
-    """The scheduler tried a move that the table does not allow: a defect of ours, told with the whole history."""
+    """The scheduler tried a move that the table does not allow: a defect of ours, told with the history."""
 
     def __init__(self, name: str, sub_state: str, wanted: str, history: list[tuple[float, str]]) -> None:
         told = ", ".join(f"{state} at {at:.3f}" for at, state in history) or "nothing yet"

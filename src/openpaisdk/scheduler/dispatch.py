@@ -1,0 +1,328 @@
+"""Who starts next: shares of virtual clusters, priorities, idle capacity, preemption, no starvation.
+
+The rules, in the order in which they are applied on every change:
+
+1. **Own share.** prod before test, first come first served inside a class: a job starts if its virtual
+   cluster's prod and test jobs together stay within the guaranteed share. If there is no room for it, oppo
+   jobs of anyone are evicted, the last submitted first, and after them jobs of virtual clusters that hold
+   more than their share (rule 2), again the last submitted first. Room that is becoming free this way is
+   booked for the job.
+2. **Borrowing.** prod and test jobs beyond their share use what is idle. They evict nobody and may be
+   evicted by rule 1.
+3. **oppo** jobs use what is idle, of any virtual cluster.
+
+Nobody else is ever evicted: prod goes before test but does not kill it. Who is evicted is retried for free
+and keeps its place in the queue.
+
+A job that does not fit is overtaken by later ones that do. But the first in line that was overtaken
+OVERTAKEN_AT_MOST times, or once and then waited PATIENCE seconds, gets room booked: from then on nobody
+takes what it needs, except prod and test jobs inside the share of another virtual cluster. So it starts
+when what runs now has ended.
+
+A user's quota is given out in the same order: where it holds a job back, later jobs of that user that need
+more of the same thing wait too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from .placement import Layout, Nodes, Room, layout_needs, place, without
+from .queue import WaitingLine
+from .shares import JOBS, Shares, ShareState
+from .state import NOTHING, Ask, Job, Task, Vector, plus
+
+OVERTAKEN_AT_MOST = 16
+PATIENCE = 600.0
+# So many kinds of jobs of a virtual cluster, or of a user whose quota is used up, are looked at in one walk.
+VISITS = 200
+HELD_VISITS = 32
+
+OWN, BORROW, IDLE = range(3)
+
+# Starts the ask there; False where that failed after all (no port left).
+Start = Callable[[Ask, Layout], bool]
+Evict = Callable[[list["Victim"], Ask], None]
+
+
+class Victim(NamedTuple):
+    """What can only be evicted as a whole: the gang of a job, or one task of a job without gang."""
+
+    job: Job
+    tasks: list[Task]
+
+
+class Booking(NamedTuple):
+    """Room kept for an ask; `firm` where somebody was evicted for it: then it is kept from everybody."""
+
+    ask: Ask
+    needs: dict[str, Vector]
+    firm: bool
+
+
+class Dispatcher:
+    """Walks the waiting lines and starts what may start."""
+
+    def __init__(self, nodes: Nodes, shares: Shares, *, start: Start, evict: Evict) -> None:
+        self.nodes = nodes
+        self.shares = shares
+        self.regular = WaitingLine()
+        self.oppo = WaitingLine()
+        self.bookings: list[Booking] = []
+        self.dying: dict[int, Task] = {}
+        self._start = start
+        self._evict = evict
+        self._tops: dict[tuple[int, str], Ask] = {}
+        self._held_users: dict[str, set[int]] = {}
+        self._stale = True
+
+    def line(self, ask: Ask) -> WaitingLine:
+        return self.oppo if ask.job.oppo else self.regular
+
+    def changed(self) -> None:
+        """Something was given back or the limits are others: everybody has to be looked at again."""
+        self._stale = True
+
+    def enqueue(self, ask: Ask, now: float) -> None:
+        """Take in an ask. Where nothing else changed since the last walk, only this one can start now."""
+        first = self.line(ask).add(ask)
+        if self._stale or not first:
+            return
+        if any(not booking.firm and booking.ask.key > ask.key for booking in self.bookings):
+            self._stale = True
+        else:
+            self._try_alone(ask, now)
+
+    def withdraw(self, ask: Ask) -> None:
+        """The ask is no longer wanted."""
+        self.line(ask).discard(ask)
+        if self._is_booked(ask) or ask.job.info.user in self._held_users:
+            self._stale = True
+
+    def settle(self, now: float) -> None:
+        """Start all that may start, if anything changed since the last time."""
+        if not self._stale:
+            return
+        self._stale = False
+        self.shares.clear_bookings(booking.ask for booking in self.bookings)
+        self.bookings.clear()
+        self._tops.clear()
+        self._held_users.clear()
+        if len(self.regular):
+            self._walk(self.regular, OWN, now)
+            if not all(cluster.whole for cluster in self.shares.clusters.values()):
+                self._walk(self.regular, BORROW, now)
+        if len(self.oppo):
+            self._walk(self.oppo, IDLE, now)
+
+    def _try_alone(self, ask: Ask, now: float) -> None:
+        if self._held_by_quota(ask):
+            return
+        for phase in (IDLE,) if ask.job.oppo else (OWN, BORROW):
+            if self._try(ask, phase, now):
+                return
+            if self._is_booked(ask):
+                return
+            self._note_blocked(ask, phase, now)
+
+    def _walk(self, line: WaitingLine, phase: int, now: float) -> None:
+        walk = line.walk()
+        refused: dict[str, list[Ask]] = {}
+        visits: dict[str, int] = {}
+        held: dict[str, int] = {}
+        while (ask := walk.current()) is not None:
+            vc, user = ask.job.info.vc, ask.job.info.user
+            if phase == BORROW and self.shares.cluster(vc).whole:
+                walk.skip_virtual_cluster(vc)
+                continue
+            if self._held_by_quota(ask):
+                held[user] = held.get(user, 0) + 1
+                if held[user] > HELD_VISITS:
+                    walk.skip_group()
+                else:
+                    walk.skip_lane()
+                continue
+            visits[vc] = visits.get(vc, 0) + 1
+            if visits[vc] > VISITS:
+                walk.skip_virtual_cluster(vc)
+            elif self._is_booked(ask) or _needs_no_less(ask, refused.get(vc, ())):
+                walk.skip_lane()
+            elif self._try(ask, phase, now):
+                visits[vc] -= 1
+                walk.started()
+            else:
+                walk.skip_lane()
+                self._note_blocked(ask, phase, now)
+                if not self._is_booked(ask) and not self._share_is_short(ask, phase) and len(ask.parts) == 1:
+                    known = refused.get(vc, ())
+                    refused[vc] = [ask, *(other for other in known if not _needs_no_less(other, (ask,)))]
+
+    def _held_by_quota(self, ask: Ask) -> set[int]:
+        held = self._held_users.get(ask.job.info.user)
+        lacking = set(self.shares.lacking(ask))
+        if held:
+            lacking |= {d for d in held if (ask.job.live == 0 if d == JOBS else ask.total[d])}
+        if lacking:
+            self._held_users.setdefault(ask.job.info.user, set()).update(lacking)
+        return lacking
+
+    def _share_is_short(self, ask: Ask, phase: int) -> bool:
+        return phase == OWN and not self.shares.cluster(ask.job.info.vc).has_room(ask.total)
+
+    def _try(self, ask: Ask, phase: int, now: float) -> bool:
+        """Start the ask, or book room for it where the rules say so."""
+        short = self._share_is_short(ask, phase)
+        layout = None if short else place(self.room_for(ask, phase), ask.parts)
+        if layout is None and phase == OWN:
+            if not short and self._reclaim(ask):
+                return False
+            if self._starves(ask, now) and self.shares.cluster(ask.job.info.vc).could_hold(ask.total):
+                layout = place(self.room_for(ask, BORROW), ask.parts)
+                if layout is None:
+                    self._book(ask, place(self.nodes.empty_room(), ask.parts), firm=False)
+        elif layout is None and self._starves(ask, now):
+            self._book(ask, place(self.nodes.empty_room(), ask.parts), firm=False)
+        if layout is None or not self._start(ask, layout):
+            return False
+        self.line(ask).discard(ask)
+        self._note_started(ask, phase)
+        return True
+
+    def room_for(self, ask: Ask, phase: int) -> Room:
+        """What an ask may take: all that is free, less the room kept for others."""
+        room = self.nodes.room()
+        for booking in self.bookings:
+            foreign = phase == OWN and booking.ask.job.info.vc != ask.job.info.vc
+            if booking.ask is not ask and (booking.firm or not foreign):
+                room = without(room, booking.needs)
+        return room
+
+    def _is_booked(self, ask: Ask) -> bool:
+        return any(booking.ask is ask for booking in self.bookings)
+
+    def _book(self, ask: Ask, layout: Layout | None, *, firm: bool) -> None:
+        if layout is not None:
+            self.bookings.append(Booking(ask, layout_needs(layout, ask.job.needs), firm))
+            self.shares.book(ask)
+
+    def _starves(self, ask: Ask, now: float) -> bool:
+        job = ask.job
+        if job.overtaken >= OVERTAKEN_AT_MOST:
+            return True
+        return bool(job.overtaken) and job.blocked_since is not None and now - job.blocked_since >= PATIENCE
+
+    def _note_blocked(self, ask: Ask, phase: int, now: float) -> None:
+        if phase == OWN and not self.shares.cluster(ask.job.info.vc).could_hold(ask.total):
+            return
+        spot = (phase, ask.job.info.vc if phase == OWN else "")
+        top = self._tops.get(spot)
+        if top is None or not top.waiting or ask.key < top.key:
+            self._tops[spot] = ask
+            if ask.job.blocked_since is None:
+                ask.job.blocked_since = now
+
+    def _note_started(self, ask: Ask, phase: int) -> None:
+        ask.job.overtaken, ask.job.blocked_since = 0, None
+        for (top_phase, vc), top in self._tops.items():
+            same_line = top_phase == phase and (phase != OWN or vc == ask.job.info.vc) and top.key < ask.key
+            if top.waiting and (top_phase < phase or same_line) and top.job is not ask.job:
+                top.job.overtaken += 1
+                if top.job.overtaken == OVERTAKEN_AT_MOST:
+                    self._stale = True
+
+    def _reclaim(self, ask: Ask) -> bool:
+        """Book room for an ask inside its share out of what is killed or evicted; False if that fails."""
+        room = self.room_for(ask, OWN)
+        for task in self.dying.values():
+            room = _with(room, [task])
+        layout = place(room, ask.parts) if self.dying else None
+        if layout is None:
+            victims = self._victims(ask)
+            if not victims or place(_with(room, _tasks(victims)), ask.parts) is None:
+                return False
+            chosen: list[Victim] = []
+            trial = room
+            for victim in victims:
+                chosen.append(victim)
+                trial = _with(trial, victim.tasks)
+                if place(trial, ask.parts) is not None:
+                    break
+            for victim in reversed(chosen[:-1]):
+                spared = [other for other in chosen if other is not victim]
+                if place(_with(room, _tasks(spared)), ask.parts) is not None:
+                    chosen = spared
+            layout = place(_with(room, _tasks(chosen)), ask.parts)
+            self._evict(chosen, ask)
+        self._book(ask, layout, firm=True)
+        return True
+
+    def _victims(self, ask: Ask) -> list[Victim]:
+        """Who may be evicted for an ask inside its share, those to go first in front."""
+        oppo: list[Victim] = []
+        over: list[Victim] = []
+        for cluster in self.shares.clusters.values():
+            if cluster.lent != NOTHING:
+                oppo += [v for job in cluster.jobs.values() if job.oppo for v in _units(job)]
+            if cluster.name != ask.job.info.vc and cluster.over(cluster.used):
+                over += _beyond_share(cluster)
+        return sorted(oppo, key=_place_in_line, reverse=True) + sorted(over, key=_place_in_line, reverse=True)
+
+
+def _beyond_share(cluster: ShareState) -> list[Victim]:
+    units = [v for job in cluster.jobs.values() if not job.oppo for v in _units(job)]
+    used = cluster.used
+    for task in (task for job in cluster.jobs.values() if not job.oppo for task in job.tasks.values()):
+        if task.live and task.kill_code is not None:
+            used = plus(used, task.needs, -1)
+    found = []
+    for unit in sorted(units, key=_place_in_line, reverse=True):
+        over = cluster.over(used)
+        if not over:
+            break
+        if any(task.needs[d] for task in unit.tasks for d in over):
+            found.append(unit)
+            for task in unit.tasks:
+                used = plus(used, task.needs, -1)
+    return found
+
+
+def _units(job: Job) -> list[Victim]:
+    tasks = [task for task in job.tasks.values() if task.live and task.kill_code is None]
+    if job.info.gang:
+        return [Victim(job, tasks)] if tasks else []
+    return [Victim(job, [task]) for task in tasks]
+
+
+def _place_in_line(victim: Victim) -> tuple[int, int, int, int]:
+    first = victim.tasks[0]
+    return victim.job.rank, victim.job.info.number, first.role_index, first.index
+
+
+def _tasks(victims: Iterable[Victim]) -> list[Task]:
+    return [task for victim in victims for task in victim.tasks]
+
+
+def _with(room: Room, tasks: Iterable[Task]) -> Room:
+    freed: dict[str, Vector] = {}
+    for task in tasks:
+        if task.placement is not None:
+            node = task.placement.node
+            freed[node] = plus(freed.get(node, NOTHING), task.needs, -1)
+    return without(room, freed) if freed else room
+
+
+def _needs_no_less(ask: Ask, refused: Iterable[Ask]) -> bool:
+    """Whether `ask` cannot fit because one of these, which have tasks of one kind only, does not."""
+    for other in refused:
+        (_, (cpu, memory, gpu, ports), times), *_ = other.parts
+        for _, needs, count in ask.parts:
+            if (
+                count >= times
+                and needs[0] >= cpu
+                and needs[1] >= memory
+                and needs[2] >= gpu
+                and needs[3] >= ports
+            ):
+                return True
+    return False
