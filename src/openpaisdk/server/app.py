@@ -53,22 +53,26 @@ _ETAG_LIMIT = 64 * 1024
 
 
 def collect_endpoints() -> list[Endpoint]:
-    """The endpoints of every module in `routes`, in a fixed order."""
+    """The endpoints of every module in `routes` and of the file layer, in a fixed order."""
     found: list[Endpoint] = []
     for name in ROUTE_MODULES:
         dotted = f"openpaisdk.server.routes.{name}"
         if find_spec(dotted) is not None:
             found.extend(import_module(dotted).ENDPOINTS)
+    found.extend(getattr(_files(), "ENDPOINTS", ()))
     return found
+
+
+def _files() -> Any:
+    dotted = "openpaisdk.server.files"
+    return import_module(dotted) if find_spec(dotted) is not None else None
 
 
 def build_app(services: Any, *, extra_routes: Sequence[BaseRoute] = ()) -> ASGIApp:
     """The whole HTTP surface of a server; `extra_routes` are tried where no endpoint matches."""
     routes = list(extra_routes)
-    if find_spec("openpaisdk.server.files") is not None:
-        files = import_module("openpaisdk.server.files")
-        if hasattr(files, "routes"):
-            routes.extend(files.routes(services))
+    if hasattr(_files(), "routes"):
+        routes.extend(_files().routes(services))
     return Application(services, collect_endpoints(), routes)
 
 
