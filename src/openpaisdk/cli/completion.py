@@ -85,7 +85,8 @@ def _values(action: Action, names: list[str], rest: list[str], engine: Engine | 
 
         return (state.lower() for state in STATES)
     if action.dest in ("job", "jobs") and names[0] == "job":
-        return _jobs(rest, engine)
+        jobs: list[str] = _jobs(rest, engine)
+        return jobs
     if names[0] == "default" and action.dest in ("pairs", "names"):
         from openpaisdk.config import KNOWN_DEFAULTS, list_defaults
 

@@ -88,7 +88,7 @@ def _write_for_people(result: Result, context: Context | None) -> None:
         return
     if view.kind == "log":
         for record in result.data:
-            _write_log(record, context)
+            _write_log(record["stream"], view.write(record) if view.write else record["text"], context)
     elif view.kind == "table":
         _write_table(iter(_rows(result)), view, context)
     else:
@@ -97,11 +97,11 @@ def _write_for_people(result: Result, context: Context | None) -> None:
             sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
-def _write_log(record: Any, context: Context | None) -> None:
+def _write_log(stream: str, text: str, context: Context | None) -> None:
     if context is not None:
         context.clear_status()
-    target = sys.stderr if record["stream"] == "stderr" else sys.stdout
-    target.write(record.get("mark", "") + record["text"])
+    target = sys.stderr if stream == "stderr" else sys.stdout
+    target.write(text)
     target.flush()
 
 

@@ -28,7 +28,9 @@ def list_run(args: Namespace, context: Context) -> Result:
     if args.name:
         return Result(list(known))
     chosen = _chosen()
-    rows = [{"alias": alias, **config.as_dict(), "default": alias == chosen} for alias, config in known.items()]
+    rows = [
+        {"alias": alias, **config.as_dict(), "default": alias == chosen} for alias, config in known.items()
+    ]
     view = View(
         "table",
         columns=(
@@ -63,8 +65,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--pai-uri", metavar="ADDRESS", help="address, such as https://pai.example.org")
     parser.add_argument("--user", metavar="NAME", help="your user name there")
     parser.add_argument(
-        "--token", nargs="?", const="-", metavar="TOKEN", help="an application token instead of a password; alone, asks"
+        "--token",
+        nargs="?",
+        const="-",
+        metavar="TOKEN",
+        help="an application token instead of a password; alone, asks",
     )
+    parser.add_argument("--token-stdin", action="store_true", help="read the token from standard input")
     parser.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
     parser.add_argument("--hdfs-web-uri", metavar="ADDRESS", help="WebHDFS address of its storage")
     parser.add_argument("--workspace", metavar="ADDRESS", help="storage folder for code and outputs")
@@ -80,10 +87,14 @@ def add_run(args: Namespace, context: Context) -> Result:
 
     alias = args.alias or args.cluster_alias
     if not alias:
-        raise UsageError("the cluster needs a name", hint="opai cluster add ALIAS --pai-uri ADDRESS --user NAME")
+        raise UsageError(
+            "the cluster needs a name", hint="opai cluster add ALIAS --pai-uri ADDRESS --user NAME"
+        )
     old = load_clusters().get(alias) or ClusterConfig(alias)
     if not (args.pai_uri or old.pai_uri):
-        raise UsageError(f"the address of cluster `{alias}` is missing", hint="give it with --pai-uri ADDRESS")
+        raise UsageError(
+            f"the address of cluster `{alias}` is missing", hint="give it with --pai-uri ADDRESS"
+        )
     address = args.pai_uri or old.pai_uri
     config = ClusterConfig(
         alias,
@@ -109,12 +120,18 @@ def _take_credentials(args: Namespace, config: ClusterConfig, context: Context) 
 
     from openpaisdk.errors import UsageError
 
-    if args.token:
-        config.token = context.ask_secret("token") if args.token == "-" else args.token  # noqa: S105
+    if args.token or args.token_stdin:
+        config.token = args.token
+        if args.token_stdin:
+            config.token = sys.stdin.readline().strip()
+        elif args.token == "-":  # noqa: S105
+            config.token = context.ask_secret("token")
         config.passwd = None
         return
     if not config.user:
-        raise UsageError(f"the user name on cluster `{config.alias}` is missing", hint="--user NAME, or --token TOKEN")
+        raise UsageError(
+            f"the user name on cluster `{config.alias}` is missing", hint="--user NAME, or --token TOKEN"
+        )
     if args.password_stdin:
         config.passwd, config.token = sys.stdin.readline().rstrip("\r\n"), None
     elif os.environ.get("OPAI_PASSWD"):

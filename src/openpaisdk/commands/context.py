@@ -45,7 +45,13 @@ class Context:
     def _open_default(self, alias: str | None) -> Any:
         from openpaisdk.core import Cluster
 
-        return Cluster.open(alias)
+        return Cluster.open(alias, notice=self.say, on_local_start=self._local_started)
+
+    def _local_started(self, ready: dict[str, Any]) -> None:
+        from openpaisdk.commands.wording import capacity
+
+        offers = capacity(ready)
+        self.say("local cluster started" + (f" ({offers})" if offers else ""))
 
     def say(self, text: str) -> None:
         """A line for the person, never data."""

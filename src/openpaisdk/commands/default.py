@@ -15,12 +15,18 @@ def _known() -> str:
     from openpaisdk.config import KNOWN_DEFAULTS
 
     width = max(map(len, KNOWN_DEFAULTS))
-    return "known names:\n" + "\n".join(f"  {name:<{width}}  {entry[2]}" for name, entry in KNOWN_DEFAULTS.items())
+    return "known names:\n" + "\n".join(
+        f"  {name:<{width}}  {entry[2]}" for name, entry in KNOWN_DEFAULTS.items()
+    )
 
 
 def _user_wide(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "-g", "--global", dest="user_wide", action="store_true", help="in your own file instead of the project's"
+        "-g",
+        "--global",
+        dest="user_wide",
+        action="store_true",
+        help="in your own file instead of the project's",
     )
 
 
@@ -50,7 +56,7 @@ def list_run(args: Namespace, context: Context) -> Result:
         "table",
         columns=(Column("NAME", "name"), Column("VALUE", "value"), Column("FROM", "source")),
         name="name",
-        empty="no defaults are set; `opai default add NAME=VALUE` sets one, `opai default add -h` lists the names",
+        empty="no defaults are set; `opai default add -h` lists the names there are",
     )
     return Result(list_defaults(), view)
 

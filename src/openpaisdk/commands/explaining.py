@@ -65,7 +65,10 @@ def _waits(
         parts.append(f"Submitted {since}.")
     if status.get("retries"):
         wait = status.get("retryDelayTime")
-        parts.append(f"It was tried {number(status['retries'] + 1, 'time')} before" + (f", next in {wait} s." if wait else "."))
+        parts.append(
+            f"It was tried {number(status['retries'] + 1, 'time')} before"
+            + (f", next in {wait} s." if wait else ".")
+        )
     warning = next((event for event in events if event.get("type") == "Warning"), None)
     if warning:
         parts.append(f"The cluster says {warning.get('reason')}: {str(warning.get('message', '')).strip()}")
@@ -85,7 +88,8 @@ def _short_of(
     wanted: dict[str, float], free: dict[str, float], total: dict[str, float]
 ) -> tuple[list[str], str | None]:
     """What is missing now, and what the virtual cluster will never have."""
-    words, never = [], None
+    words: list[str] = []
+    never = None
     if not any(total.values()):
         return words, never
     for kind, noun in (("gpu", "GPU"), ("cpu", "CPU"), ("memory", "")):

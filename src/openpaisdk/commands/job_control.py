@@ -53,9 +53,16 @@ def _each(names: list[str], act: Callable[[str], Any], context: Context, said: s
 
 def clone_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("job", metavar="JOB", help="NAME, or USER~NAME")
-    parser.add_argument("-j", "--job-name", metavar="NAME", help="name of the new job; made from the old one without it")
     parser.add_argument(
-        "--set", action="append", default=[], dest="assignments", metavar="PATH=VALUE", help="change a value first"
+        "-j", "--job-name", metavar="NAME", help="name of the new job; made from the old one without it"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="assignments",
+        metavar="PATH=VALUE",
+        help="change a value first",
     )
     submit_options(parser)
 

@@ -1,4 +1,4 @@
-"""`opai job create` and `task`: a job made step by step, kept in `.openpai/jobs/<job>/` until it is submitted."""
+"""`opai job create` and `task`: a job made step by step, kept in `.openpai/jobs/<job>/`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,22 @@ CONFIG = "config.json"
 def create_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-j", "--job-name", required=True, metavar="NAME", help="name of the job")
     parser.add_argument("-i", "--image", metavar="IMAGE", help="container image of its task roles")
-    parser.add_argument("-p", "--package", action="append", default=[], metavar="PACKAGE", help="pip package to install")
     parser.add_argument(
-        "-s", "--source", action="append", default=[], metavar="PATH", help="file, folder or glob to send along"
+        "-p", "--package", action="append", default=[], metavar="PACKAGE", help="pip package to install"
+    )
+    parser.add_argument(
+        "-s",
+        "--source",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="file, folder or glob to send along",
     )
     parser.add_argument("--disable-sdk-install", action="store_true", help="leave our runtime out of the job")
     parser.add_argument("--vc", metavar="VC", help="virtual cluster (default)")
-    parser.add_argument("--replace", action="store_true", help="begin again where a draft of this name exists")
+    parser.add_argument(
+        "--replace", action="store_true", help="begin again where a draft of this name exists"
+    )
 
 
 def create_run(args: Namespace, context: Context) -> Result:
@@ -43,7 +52,7 @@ def create_run(args: Namespace, context: Context) -> Result:
             f"a job {args.job_name} has already been begun in {folder}",
             hint="go on with `opai job task`, or begin again with --replace",
         )
-    job = JobSpec(args.job_name).extra("submitFrom", "openpaisdk")
+    job = JobSpec(args.job_name, extras={"submitFrom": "openpaisdk"})
     wanted_vc = setting("vc", args.vc)
     if wanted_vc:
         job.spec["defaults"] = {"virtualCluster": wanted_vc}
@@ -63,9 +72,13 @@ def create_run(args: Namespace, context: Context) -> Result:
 
 def task_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-t", "--task-role", required=True, metavar="ROLE", help="name of the task role")
-    parser.add_argument("-j", "--job-name", metavar="NAME", help="of which job; the one begun last without it")
+    parser.add_argument(
+        "-j", "--job-name", metavar="NAME", help="of which job; the one begun last without it"
+    )
     parser.add_argument("-n", "--instances", type=int, metavar="N", help="tasks of this role (1)")
-    parser.add_argument("-i", "--image", metavar="IMAGE", help="container image, where it differs from the job's")
+    parser.add_argument(
+        "-i", "--image", metavar="IMAGE", help="container image, where it differs from the job's"
+    )
     resource_options(parser)
     parser.add_argument("words", nargs=REMAINDER, metavar="COMMAND", help="after --, or as it stands")
 
@@ -78,7 +91,9 @@ def task_run(args: Namespace, context: Context) -> Result:
 
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not words:
-        raise UsageError("there is no command to run", hint="opai job task -t ROLE [options] -- python train.py")
+        raise UsageError(
+            "there is no command to run", hint="opai job task -t ROLE [options] -- python train.py"
+        )
     name, draft = read_draft(args.job_name)
     job = JobSpec(name)
     job.spec = draft["spec"]
@@ -94,7 +109,9 @@ def task_run(args: Namespace, context: Context) -> Result:
         ports=port_counts(args.port),
     )
     _save(name, draft)
-    context.say(f"task role {args.task_role} {'replaced' if known else 'added'} · opai job submit sends {name}")
+    context.say(
+        f"task role {args.task_role} {'replaced' if known else 'added'} · opai job submit sends {name}"
+    )
     return Result({"name": name, "taskRoles": job.spec["taskRoles"]}, View("nothing", name="name"))
 
 
@@ -117,7 +134,8 @@ def read_draft(name: str | None) -> tuple[str, dict[str, Any]]:
     if name is None:
         if not current.exists():
             raise NotFoundError(
-                "no job has been begun in this folder", hint="opai job create -j NAME, or opai job submit --config FILE"
+                "no job has been begun in this folder",
+                hint="opai job create -j NAME, or opai job submit --config FILE",
             )
         name = current.read_text(encoding="utf-8").strip()
     draft = read_json(job_folder(name) / DRAFT)

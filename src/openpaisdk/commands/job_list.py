@@ -19,12 +19,20 @@ STATES = ("WAITING", "RUNNING", "STOPPING", "SUCCEEDED", "STOPPED", "FAILED")
 
 def list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("job", nargs="?", metavar="JOB", help="show this one (NAME, or USER~NAME)")
-    parser.add_argument("part", nargs="?", choices=("config", "ssh"), help="its config, or where to reach its tasks")
-    parser.add_argument("--state", action="append", metavar="STATE", help="only in this state; may be repeated")
+    parser.add_argument(
+        "part", nargs="?", choices=("config", "ssh"), help="its config, or where to reach its tasks"
+    )
+    parser.add_argument(
+        "--state", action="append", metavar="STATE", help="only in this state; may be repeated"
+    )
     parser.add_argument("--user", action="append", metavar="NAME", help="only of this user; may be repeated")
     parser.add_argument("--all-users", action="store_true", help="of everybody, not only yours")
-    parser.add_argument("--vc", action="append", metavar="VC", help="only of this virtual cluster; may be repeated")
-    parser.add_argument("--keyword", metavar="TEXT", help="only with this text in name, user or virtual cluster")
+    parser.add_argument(
+        "--vc", action="append", metavar="VC", help="only of this virtual cluster; may be repeated"
+    )
+    parser.add_argument(
+        "--keyword", metavar="TEXT", help="only with this text in name, user or virtual cluster"
+    )
     parser.add_argument("--limit", type=int, metavar="N", help="at most N")
     parser.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first N")
     parser.add_argument("--name", action="store_true", help="only the names")
@@ -35,13 +43,14 @@ def list_run(args: Namespace, context: Context) -> Result:
         return _one(args, context.cluster())
     _check(args)
     # The cluster is opened and asked for the first row here, so that errors come before any output.
-    rows = _first_known(_rows(args, context.cluster()))
+    cluster = context.cluster()
+    rows = _first_known(_rows(args, cluster))
     if args.name:
-        return Result([_name(row, args) for row in rows], View("text"))
+        return Result([_name(row, cluster.user) for row in rows], View("text"))
     view = View(
         "table",
         columns=_columns(args),
-        name=lambda row: _name(row, args),
+        name=lambda row: _name(row, cluster.user),
         empty="no jobs" + (" fit" if _filtered(args) else "; `opai job sub -- COMMAND` submits one"),
     )
     return Result(rows, view)
@@ -87,9 +96,9 @@ def _first_known(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     return chain(list(islice(rows, 1)), rows)
 
 
-def _name(row: dict[str, Any], args: Namespace) -> str:
-    """A bare name for one's own jobs; with others' in the list, the name that every command understands."""
-    return f"{row['username']}~{row['name']}" if args.all_users or args.user else str(row["name"])
+def _name(row: dict[str, Any], me: str) -> str:
+    """A bare name for one's own jobs, `user~name` for others': what every command understands."""
+    return str(row["name"]) if row.get("username", me) == me else f"{row['username']}~{row['name']}"
 
 
 def _columns(args: Namespace) -> tuple[Column, ...]:
@@ -118,7 +127,11 @@ def _one(args: Namespace, cluster: Cluster) -> Result:
         rows = ssh_addresses(detail)
         view = View(
             "table",
-            columns=(Column("TASK", "task"), Column("STATE", "state", state=True), Column("COMMAND", "command")),
+            columns=(
+                Column("TASK", "task"),
+                Column("STATE", "state", state=True),
+                Column("COMMAND", "command"),
+            ),
             name="task",
             empty=f"no task of {args.job} can be reached by ssh now",
         )

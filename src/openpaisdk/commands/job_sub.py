@@ -20,12 +20,18 @@ def sub_arguments(parser: ArgumentParser) -> None:
     from openpaisdk.commands.sources import source_options
 
     parser.add_argument("-i", "--image", metavar="IMAGE", help="container image")
-    parser.add_argument("-j", "--job-name", metavar="NAME", help="name of the job; made from the command without it")
+    parser.add_argument(
+        "-j", "--job-name", metavar="NAME", help="name of the job; made from the command without it"
+    )
     parser.add_argument("-n", "--instances", type=int, metavar="N", help="tasks that run the command (1)")
     resource_options(parser)
     parser.add_argument("-t", "--task-role", metavar="ROLE", help="name of the task role (worker)")
-    parser.add_argument("-p", "--package", action="append", default=[], metavar="PACKAGE", help="pip package to install")
-    parser.add_argument("--env", action="append", default=[], metavar="K=V", help="environment variable for the command")
+    parser.add_argument(
+        "-p", "--package", action="append", default=[], metavar="PACKAGE", help="pip package to install"
+    )
+    parser.add_argument(
+        "--env", action="append", default=[], metavar="K=V", help="environment variable for the command"
+    )
     parser.add_argument("--vc", metavar="VC", help="virtual cluster (default)")
     parser.add_argument("--priority", metavar="CLASS", help="oppo, test or prod")
     parser.add_argument("--retries", type=int, metavar="N", help="times a failed job is tried again (0)")
@@ -33,8 +39,8 @@ def sub_arguments(parser: ArgumentParser) -> None:
     submit_options(parser)
     parser.add_argument("words", nargs=REMAINDER, metavar="COMMAND", help="after --, or as it stands")
     parser.epilog = (
-        "Options of opai stand before the command; everything after its first word belongs to it. One quoted\n"
-        "string is shell text: opai job sub 'cd src && python train.py'"
+        "Options of opai stand before the command; everything after its first word belongs to it.\n"
+        "One quoted string is shell text: opai job sub 'cd src && python train.py'"
     )
 
 
@@ -65,7 +71,9 @@ def job_from_words(args: Namespace) -> Job:
 
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not words:
-        raise UsageError("there is no command to run", hint=f"opai job {args.verb} [options] -- python train.py")
+        raise UsageError(
+            "there is no command to run", hint=f"opai job {args.verb} [options] -- python train.py"
+        )
     job = Job.from_command(
         words,
         name=args.job_name,
@@ -84,7 +92,7 @@ def job_from_words(args: Namespace) -> Job:
     if retries:
         job.spec["jobRetryCount"] = retries
     if priority:
-        job.extra("hivedScheduler", {"jobPriorityClass": priority})
+        job.spec.setdefault("extras", {})["hivedScheduler"] = {"jobPriorityClass": priority}
     return job
 
 

@@ -22,7 +22,9 @@ def submit_arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="job files, v2 YAML or JSON or v1 JSON; `-` is standard input",
     )
-    parser.add_argument("-j", "--job-name", metavar="NAME", help="another name for the job, or which begun job to send")
+    parser.add_argument(
+        "-j", "--job-name", metavar="NAME", help="another name for the job, or which begun job to send"
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -62,7 +64,9 @@ def _submit_draft(args: Namespace, context: Context) -> Result:
     if not args.dry_run:
         if draft["cluster"] and not args.cluster_alias:
             context.alias = draft["cluster"]
-        ship_sources(job, Options(source=draft["sources"], no_source=not draft["sources"]), context)
+        ship_sources(
+            job, Options(source=draft["sources"], no_source=not draft["sources"], source_limit=None), context
+        )
         dump_config(job)
     records = submit_jobs([job], args, context)
     if not args.dry_run:

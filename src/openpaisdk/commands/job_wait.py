@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 def wait_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("jobs", nargs="+", metavar="JOB", help="NAME, or USER~NAME")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="give up after this time (exit code 6)")
+    parser.add_argument(
+        "--timeout", type=float, metavar="SECONDS", help="give up after this time (exit code 6)"
+    )
 
 
 def wait_run(args: Namespace, context: Context) -> Result:

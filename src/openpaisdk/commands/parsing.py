@@ -68,9 +68,7 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
         metavar="ALIAS",
         help="which cluster; may be left out where only one is known",
     )
-    common.add_argument(
-        "-o", "--output", choices=FORMATS, help="how the data is written to stdout (table)"
-    )
+    common.add_argument("-o", "--output", choices=FORMATS, help="how the data is written to stdout (table)")
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
     common.add_argument("-h", "--help", action=_Help, nargs=0, help="show this help")
 

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 def submit_options(parser: ArgumentParser) -> None:
     """The options of every command that submits."""
     parser.add_argument("--follow", action="store_true", help="show what the job prints until it has ended")
-    parser.add_argument("--wait", action="store_true", help="wait until it has ended; the exit code is its outcome")
+    parser.add_argument(
+        "--wait", action="store_true", help="wait until it has ended; the exit code is its outcome"
+    )
     parser.add_argument("--dry-run", action="store_true", help="show what would be sent, and send nothing")
 
 
 def submit_jobs(jobs: Sequence[Job], args: Namespace, context: Context) -> list[dict[str, Any]]:
-    """Check all of them, then send one after the other; a record of each, with its outcome where that was awaited."""
+    """Check all, then send one after the other; a record of each, with its outcome where it was awaited."""
     require_valid_jobs(jobs)
     if args.dry_run:
         return [masked(job) for job in jobs]
@@ -35,7 +37,9 @@ def submit_jobs(jobs: Sequence[Job], args: Namespace, context: Context) -> list[
     records = []
     for job in jobs:
         job.submit(cluster)
-        records.append({"name": job.name, "user": job.user, "cluster": cluster.alias, "link": job.link})
+        records.append(
+            {"name": job.name, "user": job.user, "cluster": cluster.config.alias, "link": job.link}
+        )
     if args.follow or args.wait:
         from openpaisdk.commands.following import see_to_the_end
 

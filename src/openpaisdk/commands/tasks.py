@@ -36,7 +36,9 @@ def pick_task(detail: dict[str, Any], wanted: str | None) -> tuple[str, dict[str
         role, index = parse_task(wanted)
         label = f"{role}/{index}"
         if label not in tasks:
-            raise NotFoundError(f"job {name} has no task {label}", hint=f"it has: {', '.join(tasks) or 'none yet'}")
+            raise NotFoundError(
+                f"job {name} has no task {label}", hint=f"it has: {', '.join(tasks) or 'none yet'}"
+            )
         return label, tasks[label]
     for label, status in tasks.items():
         if status.get("taskState") == "RUNNING":

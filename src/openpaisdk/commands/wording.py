@@ -48,7 +48,8 @@ def ran_for(status: Any, now: float | None = None) -> float | None:
     begun, ended = status.get("launchedTime"), status.get("completedTime")
     if begun is None:
         return None
-    return max(0.0, (ended / 1000 if ended else (time.time() if now is None else now)) - begun / 1000)
+    until = ended / 1000 if ended else time.time() if now is None else now
+    return max(0.0, float(until - begun / 1000))
 
 
 def memory(megabytes: float | None) -> str:
@@ -74,6 +75,18 @@ def number(count: float, one: str, many: str | None = None) -> str:
 def resources(cpu: float, memory_mb: float, gpu: float) -> str:
     """2 CPUs, 24 GB, 1 GPU."""
     return f"{number(cpu, 'CPU')}, {memory(memory_mb)}, {number(gpu, 'GPU')}"
+
+
+def capacity(found: Any) -> str:
+    """What a server that has just started, or its status, says it has; empty where it does not say."""
+    amounts = found.get("capacity") or found
+    if not isinstance(amounts, dict) or "cpu" not in amounts:
+        return ""
+    memory_mb: float = next(
+        (amounts[key] for key in ("memory_mb", "memoryMB", "memory") if key in amounts), 0
+    )
+    gpus: Any = amounts.get("gpu", amounts.get("gpus"))
+    return resources(amounts["cpu"], memory_mb, len(gpus) if isinstance(gpus, list) else gpus or 0)
 
 
 def shown_state(status: Any) -> str:

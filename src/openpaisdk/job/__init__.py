@@ -73,7 +73,7 @@ class Job(JobSpec):
         """A job from a v2 YAML or JSON file, or a v1 JSON file; `-` is standard input."""
         from openpaisdk.protocol import load_file
 
-        return cls._from_document(load_file(path))
+        return cls._from_document(load_file(str(path)))
 
     @classmethod
     def from_text(cls, text: str, source: str = "<text>") -> Job:

@@ -1,0 +1,218 @@
+"""The program around the commands: exit codes, streams, errors as sentences, what an import may load."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from openpaisdk.cli.main import main
+from openpaisdk.cli.render import show
+from openpaisdk.commands.context import Context
+from openpaisdk.commands.result import Column, Result, View
+from openpaisdk.engine import Engine
+from support.fake_pai import FakePAI
+
+OURS_FOR_HELP = {
+    "openpaisdk",
+    "openpaisdk.version",
+    "openpaisdk.cli",
+    "openpaisdk.cli.main",
+    "openpaisdk.commands",
+    "openpaisdk.commands.overview",
+}
+HEAVY = {
+    "argparse",
+    "json",
+    "http.client",
+    "yaml",
+    "msgspec",
+    "rich",
+    "dataclasses",
+    "inspect",
+    "asyncio",
+    "ssl",
+}
+
+
+def loaded_by(code: str) -> set[str]:
+    program = [
+        "import sys",
+        "before = set(sys.modules)",
+        code,
+        "print('LOADED', *(set(sys.modules) - before), file=sys.stderr)",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(program)], capture_output=True, text=True, check=True
+    )
+    return set(done.stderr.rpartition("LOADED")[2].split())
+
+
+def test_import_loads_next_to_nothing() -> None:
+    loaded = loaded_by("import openpaisdk")
+    assert {name for name in loaded if name.startswith("openpaisdk")} == {"openpaisdk", "openpaisdk.version"}
+    assert not loaded & HEAVY
+
+
+def test_help_loads_no_noun() -> None:
+    loaded = loaded_by("from openpaisdk.cli.main import main\nmain(['--help'])")
+    assert {name for name in loaded if name.startswith("openpaisdk")} == OURS_FOR_HELP
+    assert not loaded & HEAVY
+
+
+def test_list_loads_only_what_it_needs() -> None:
+    loaded = loaded_by("from openpaisdk.cli.main import main\nmain(['job', 'list', '-a', 'nobody'])")
+    assert not loaded & (HEAVY - {"argparse", "json"})
+    nouns = {name for name in loaded if name.startswith("openpaisdk.commands.job")}
+    assert nouns == {"openpaisdk.commands.job_list"}
+
+
+def test_errors_are_sentences(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["job", "status", "missing"], engine) == 3
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("error: ")
+    assert "missing" in shown.err
+    assert "Traceback" not in shown.err
+
+
+def test_debug_shows_the_traceback(engine: Engine) -> None:
+    from openpaisdk.errors import NotFoundError
+
+    with pytest.raises(NotFoundError):
+        main(["job", "status", "missing", "--debug"], engine)
+
+
+def test_debug_after_the_dashes_belongs_to_the_command(engine: Engine) -> None:
+    assert main(["job", "exec", "missing", "--", "x", "--debug"], engine) == 3
+
+
+class Broken(Engine):
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+    def run(self, *_: Any) -> Any:
+        raise self.error
+
+
+def test_interrupt_ends_quietly(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["job", "list"], Broken(KeyboardInterrupt())) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "job.yaml"), 1, "job.yaml: No such file"),
+        (ValueError("odd"), 1, "ValueError: odd"),
+    ],
+)
+def test_unexpected_errors_are_short(
+    error: Exception, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["job", "list"], Broken(error)) == code
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert "Traceback" not in shown
+
+
+def test_reader_that_leaves_is_no_error() -> None:
+    code = (
+        "import sys\nfrom openpaisdk.cli.main import main\nfrom openpaisdk.engine import Engine\n"
+        "from openpaisdk.commands.result import Result\n"
+        "class Much(Engine):\n"
+        "    def run(self, *_):\n"
+        "        return Result(iter([{'n': n} for n in range(100000)])), 'json'\n"
+        "sys.exit(main(['job', 'list'], Much()))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+
+
+ROWS = [{"name": "a", "state": "RUNNING", "gpus": 1}, {"name": "longer", "state": "FAILED", "gpus": 16}]
+VIEW = View(
+    "table",
+    columns=(
+        Column("NAME", "name"),
+        Column("STATE", "state", state=True),
+        Column("GPUS", "gpus", right=True),
+    ),
+    name="name",
+    empty="nothing here",
+)
+
+
+def test_plain_table_is_aligned(capsys: pytest.CaptureFixture[str]) -> None:
+    show(Result(iter(ROWS), VIEW), "table")
+    assert capsys.readouterr().out == "NAME    STATE    GPUS\na       RUNNING     1\nlonger  FAILED     16\n"
+
+
+def test_empty_table_says_so_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    talk = io.StringIO()
+    show(Result([], VIEW), "table", Context(talk=talk))
+    assert capsys.readouterr().out == ""
+    assert talk.getvalue() == "nothing here\n"
+
+
+def test_empty_stream_is_still_a_document(capsys: pytest.CaptureFixture[str]) -> None:
+    show(Result(iter(()), VIEW), "json")
+    assert json.loads(capsys.readouterr().out) == []
+    show(Result(iter(()), VIEW), "yaml")
+    assert capsys.readouterr().out == "[]\n"
+
+
+def test_table_fits_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "dumb")
+    rows = [{"name": "n" * 30, "state": "RUNNING " * 10, "gpus": 1}]
+    show(Result(rows, VIEW), "table", Context(talk=io.StringIO(), rich_output=True))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert all(len(line) <= 40 for line in lines)
+
+
+def test_status_line_only_on_a_terminal() -> None:
+    talk = io.StringIO()
+    Context(talk=talk, terminal=False).status("waiting")
+    assert talk.getvalue() == ""
+    context = Context(talk=talk, terminal=True)
+    context.status("waiting")
+    context.status("waiting")
+    context.say("done")
+    assert talk.getvalue() == "\r\x1b[2Kwaiting\r\x1b[2Kdone\n"
+
+
+def test_many_rows_stay_small(pai: FakePAI) -> None:
+    """10,000 rows pass through without being held: the peak stays far below what they would take."""
+    import tracemalloc
+
+    row = {"name": "x" * 40, "username": "ann", "state": "RUNNING", "totalGpuNumber": 1}
+
+    class Discard(io.TextIOBase):
+        def write(self, text: str) -> int:
+            return len(text)
+
+    def run(output: str) -> int:
+        saved, sys.stdout = sys.stdout, Discard()  # type: ignore[assignment]
+        try:
+            tracemalloc.start()
+            show(Result(({**row, "name": f"job-{n}"} for n in range(10_000)), VIEW), output)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+            sys.stdout = saved
+
+    assert run("json") < 5_000_000
+    assert run("table") < 5_000_000
