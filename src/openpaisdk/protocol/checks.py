@@ -56,13 +56,16 @@ def require_valid(job: Document | Any, *, strict: bool = True) -> dict[str, Any]
 
 def cautions(job: Document | Any) -> list[Problem]:
     """What is allowed but hardly meant: references to nothing, secrets that OpenPAI's runtime garbles."""
-    from openpaisdk.protocol.templates import lookup, references
+    from openpaisdk.protocol.templates import lookup, references, without_tags
 
     document = job if isinstance(job, Document) else None
     data: Any = document.data if document else job
     report = Report(document)
     context = {"$parameters": data.get("parameters") or {}, "$secrets": data.get("secrets") or {}}
     for at, command in _commands(data):
+        if "<%" in without_tags(command):
+            message = "`<%` is not followed by `%>`; OpenPAI's server refuses such a command"
+            report.add(at, message, "template", suggestion="write it as `<` and `%` in separate quotes")
         for reference in references(command):
             root, _, rest = reference.partition(".")
             if root not in context:
@@ -87,7 +90,7 @@ def _make_whole(holder: Any, keys: tuple[str, ...]) -> None:
 def _roles(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     roles = data.get("taskRoles")
     for name, role in roles.items() if isinstance(roles, dict) else ():
-        if isinstance(role, dict):
+        if isinstance(name, str) and isinstance(role, dict):
             yield name, role
 
 

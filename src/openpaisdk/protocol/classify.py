@@ -22,42 +22,42 @@ class Classified(NamedTuple):
 class _Rule(NamedTuple):
     code: int
     trigger: str
-    pattern: re.Pattern[bytes]
+    patterns: tuple[re.Pattern[bytes], ...]
     raw: int | None = None
     log: str = "user"
 
 
 def _rule(code: int, trigger: str, *patterns: str, raw: int | None = None, log: str = "user") -> _Rule:
-    return _Rule(code, trigger, re.compile("|".join(patterns).encode()), raw, log)
+    return _Rule(code, trigger, tuple(re.compile(pattern.encode()) for pattern in patterns), raw, log)
 
 
-# Tried in this order, the first that fits wins. Patterns begin with fixed letters wherever they can, because
-# megabytes are searched. Those of Python errors want the line that ends a traceback: these codes are never
-# retried, and a program may well log such a word and survive.
+# Tried in this order, the first that fits wins. Every pattern begins with fixed letters, which makes the
+# search through megabytes several times faster than an alternation. Python errors must begin a line, as the
+# last line of a traceback does: these codes are never retried, and a program may log such a word and survive.
 _RULES = (
-    _rule(128, "double-bit ECC error", r"Double[ -]Bit[^\n]{0,200}?:\s*[1-9]", log="gpu"),
-    _rule(220, "command not found", r"command not found", r": not found(?=\r?\n|\Z)", raw=127),
+    _rule(128, "double-bit ECC error", r"Double Bit[^\n]{0,200}?:\s*[1-9]", log="gpu"),
+    _rule(220, "command not found", r"command not found", r": not found\r?\n", raw=127),
     _rule(
         221,
         "TensorFlow is out of memory",
         r"ResourceExhaustedError",
-        r"tensorflow[^\n]{0,300}(?:OOM when allocating|[Rr]esource exhausted)",
         r"OOM when allocating tensor",
+        r"RESOURCE_EXHAUSTED: ",
     ),
     _rule(222, "MPI address not mapped", r"Signal code:\s*Address not mapped"),
     _rule(
         223,
         "uncorrectable ECC error",
         r"CUDA_ERROR_ECC_UNCORRECTABLE",
-        r"uncorrectable ECC error",
         r"cudaErrorECCUncorrectable",
+        r"uncorrectable ECC error",
     ),
     _rule(
         224,
         "CUDA driver too old",
-        r"CUDA driver version is insufficient for CUDA runtime version",
+        r"CUDA driver version is insufficient",
         r"cudaErrorInsufficientDriver",
-        r"The NVIDIA driver on your system is too old",
+        r"NVIDIA driver on your system is too old",
     ),
     _rule(
         225,
@@ -74,7 +74,6 @@ _RULES = (
         r"CUDA_ERROR_OUT_OF_MEMORY",
         r"cudaErrorMemoryAllocation",
         r"CUDA error: out of memory",
-        r"OutOfMemoryError: CUDA",
     ),
     _rule(
         228,
@@ -82,38 +81,46 @@ _RULES = (
         r"error: unrecognized arguments:",
         r"error: the following arguments are required:",
         r"error: argument [^\n]{1,200}: (?:invalid|expected|not allowed)",
-        r"[Nn]o such option:",
-        r"(?:unrecognized|invalid|illegal|unknown) option",
+        r"o such option:",
+        r"unrecognized option",
+        r"invalid option",
+        r"illegal option",
+        r"unknown option",
     ),
     _rule(
         229,
         "file cannot be read",
-        r"(?m:^)FileNotFoundError:",
-        r"(?m:^)Unicode(?:De|En)codeError:",
-        r"(?m:^)(?:IOError|OSError|PermissionError|IsADirectoryError):",
+        r"\nFileNotFoundError:",
+        r"\nUnicodeDecodeError:",
+        r"\nUnicodeEncodeError:",
+        r"\nIOError:",
+        r"\nOSError:",
+        r"\nPermissionError:",
+        r"\nIsADirectoryError:",
+        r"\nEOFError:",
         r"tensorflow\.[\w.]*(?:NotFoundError|DataLossError):",
-        r"(?m:^)EOFError:",
     ),
-    _rule(
-        230,
-        "save path not valid",
-        r"Parent directory of [^\n]{1,500} doesn't exist, can't save",
-        r"is not a valid checkpoint path",
-    ),
+    _rule(230, "save path not valid", r"Parent directory of [^\n]{1,500} doesn't exist, can't save"),
     _rule(
         231,
         "Python error",
-        r"(?m:^)(?:SyntaxError|IndentationError|TabError|NameError|UnboundLocalError|AttributeError):",
-        r"(?m:^)(?:_pickle|pickle|cPickle)\.UnpicklingError:",
+        r"\nSyntaxError:",
+        r"\nIndentationError:",
+        r"\nTabError:",
+        r"\nNameError:",
+        r"\nUnboundLocalError:",
+        r"\nAttributeError:",
+        r"ickle\.UnpicklingError:",
     ),
-    _rule(232, "import failed", r"(?m:^)(?:ImportError|ModuleNotFoundError):"),
-    _rule(233, "index out of range", r"(?m:^)IndexError:", r"index out of range", r"out of bounds for axis"),
-    _rule(234, "segmentation fault", r"[Ss]egmentation fault"),
-    _rule(235, "core dumped", r"[Cc]ore dumped"),
+    _rule(232, "import failed", r"\nImportError:", r"\nModuleNotFoundError:"),
+    _rule(233, "index out of range", r"\nIndexError:", r"index out of range", r"out of bounds for axis"),
+    _rule(234, "segmentation fault", r"egmentation fault"),
+    _rule(235, "core dumped", r"ore dumped"),
     _rule(
         249,
         "SSH barrier",
-        r"[Ss][Ss][Hh][ -]?[Bb]arrier[^\n]{0,200}(?:gave up|give up|timed? ?out|failed)",
+        r"sshbarrier[^\n]{0,200}(?:gave up|give up|time|fail)",
+        r"SSH barrier[^\n]{0,200}(?:gave up|give up|time|fail)",
         raw=10,
         log="runtime",
     ),
@@ -131,15 +138,16 @@ def classify_exit(
     if raw == 0:
         return Classified(0)
     logs = {
-        "user": user_log_tail[-SCANNED_BYTES:],
-        "runtime": runtime_log_tail[-SCANNED_BYTES:],
+        "user": b"\n" + user_log_tail[-SCANNED_BYTES:],
+        "runtime": b"\n" + runtime_log_tail[-SCANNED_BYTES:],
         "gpu": gpu_report,
     }
     for rule in _RULES:
         if rule.raw not in (None, raw) or (raw in SIGNALS and rule.log != "gpu"):
             continue
-        if found := rule.pattern.search(logs[rule.log]):
-            return Classified(rule.code, rule.trigger, _line(logs[rule.log], found.start()))
+        for pattern in rule.patterns:
+            if found := pattern.search(logs[rule.log]):
+                return Classified(rule.code, rule.trigger, _line(logs[rule.log], found.end() - 1))
     if raw in SIGNALS:
         return Classified(raw, f"signal {raw - 128}")
     return Classified(UNKNOWN_FAILURE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from openpaisdk.protocol.problems import Path, Position, Problem, reject
+from openpaisdk.protocol.problems import Path, Position, Problem, reject, too_deep
 
 # Far above what any server accepts: a data set or a log given by mistake is refused before it is parsed.
 _LARGEST_TEXT = 8_000_000
@@ -64,7 +64,10 @@ def _load_json(text: str, source: str) -> Document | None:
             raise reject([json_text.syntax_problem(error, source)]) from None
         return None
     except RecursionError:
-        raise reject([Problem((), "nested too deeply", keyword="syntax", source=source)]) from None
+        raise reject([too_deep(source)]) from None
+    except ValueError:  # Python's own limit
+        message = "a number has too many digits"
+        raise reject([Problem((), message, keyword="syntax", source=source)]) from None
     return Document(data, source, text, marks, flaws)
 
 

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 # Written raw these are valid JSON, but YAML readers, OpenPAI's server among them, refuse or change them.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-_BLOCK = re.compile(r"[^\s](?:[^\S\n]*[\x21-\x7e\u00a1-\u1fff\u2030-\ud7ff]|\n(?!\Z)|\n\Z)*\Z")
+# A block scalar cannot show these faithfully: blank beginnings, blanks before a line's end, odd characters.
+_NO_BLOCK = re.compile(
+    r"\A\s|[^\S\n](?:\n|\Z)|[^\n\x20-\x7e\xa1-\u167f\u2010-\u2027\u2030-\u205e\u2070-\u2fff\u3001-\ud7ff]"
+)
+# Line breaks to libyaml, characters like any other to js-yaml: only escapes mean the same to both.
+_STRANGE_BREAK = re.compile("[\x85\u2028\u2029]")
+_HINT = "use texts, numbers, true, false, null, lists and mappings"
 
 _dumper: type[yaml.Dumper] | None = None
 
@@ -21,7 +27,10 @@ _dumper: type[yaml.Dumper] | None = None
 def dump(data: Any, format: str = "yaml") -> str:
     """The text of a job spec, `yaml` or `json`."""
     if format == "json":
-        text = json.dumps(_finite(data), indent=2, ensure_ascii=False)
+        try:
+            text = json.dumps(_finite(data), indent=2, ensure_ascii=False)
+        except TypeError as error:
+            raise UsageError(f"the job cannot be written as JSON: {error}", hint=_HINT) from None
         return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
     if format != "yaml":
         raise UsageError(f"unknown format {format!r}", hint="use yaml or json")
@@ -39,6 +48,8 @@ def dump(data: Any, format: str = "yaml") -> str:
     except UnicodeEncodeError as error:
         wrong = f"U+{ord(error.object[error.start]):04X}"
         raise UsageError(f"half a character ({wrong}) cannot be written as YAML", hint="use JSON") from None
+    except yaml.representer.RepresenterError as error:
+        raise UsageError(f"the job cannot be written as YAML: {error.args[-1]!r}", hint=_HINT) from None
 
 
 def _finite(data: Any) -> Any:
@@ -69,8 +80,10 @@ def _job_dumper() -> type[yaml.Dumper]:
 
     def text(dumper: Any, value: str) -> Any:
         style = None
-        if "\n" in value:
-            style = "|" if _BLOCK.match(value) else '"'
+        if _STRANGE_BREAK.search(value):
+            style = '"'
+        elif "\n" in value:
+            style = '"' if _NO_BLOCK.search(value) else "|"
         elif needs_quotes(value):
             style = "'"
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)

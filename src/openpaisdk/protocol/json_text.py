@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from openpaisdk.protocol.problems import Path, Position, Problem
+from openpaisdk.protocol.problems import DEEPEST, Path, Position, Problem
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s,\[\]{}:"]+)')
 
@@ -64,7 +64,7 @@ class _Node:
 
 
 def parse(text: str, source: str) -> tuple[Any, JsonMarks, list[Problem]]:
-    """Data, marks and repeated keys; raises ValueError where the text is not JSON."""
+    """Data, marks and repeated keys; ValueError where it is not JSON, RecursionError where it is too deep."""
     repeated = False
 
     def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -74,6 +74,8 @@ def parse(text: str, source: str) -> tuple[Any, JsonMarks, list[Problem]]:
         return found
 
     data = json.loads(text, object_pairs_hook=mapping)
+    if _is_too_deep(data):
+        raise RecursionError
     marks = JsonMarks(text)
     flaws = [
         Problem(
@@ -87,6 +89,20 @@ def parse(text: str, source: str) -> tuple[Any, JsonMarks, list[Problem]]:
         for path, position in (marks.duplicates() if repeated else ())
     ]
     return data, marks, flaws
+
+
+def _is_too_deep(data: Any) -> bool:
+    level = [data]
+    for _ in range(DEEPEST + 1):
+        level = [
+            item
+            for holder in level
+            for item in (holder.values() if isinstance(holder, dict) else holder)
+            if isinstance(item, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
 
 
 def syntax_problem(error: json.JSONDecodeError, source: str) -> Problem:

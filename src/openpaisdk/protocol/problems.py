@@ -12,6 +12,8 @@ Position = tuple[int, int]
 
 MASK = "******"
 
+# Levels of nesting; jobs have about ten.
+DEEPEST = 100
 _LONGEST_SHOWN_VALUE = 60
 # Keys below these are names chosen by people; ajv writes such steps as ['name'] and all others as .name
 _NAMED_BY_PEOPLE = ("taskRoles", "ports")
@@ -103,6 +105,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
 
 def _letters(word: str) -> str:
     return "".join(filter(str.isalnum, word)).lower()
+
+
+def too_deep(source: str) -> Problem:
+    return Problem((), f"nested more than {DEEPEST} levels deep", keyword="syntax", source=source)
 
 
 def reject(problems: Sequence[Problem]) -> InvalidJobError:

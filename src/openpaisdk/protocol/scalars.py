@@ -16,6 +16,8 @@ _WORDS: dict[str, Any] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+# Longer ones are infinite to JavaScript, and Python takes quadratic time for them or refuses.
+_LONGEST_INTEGER = 300
 _MAY_BE_SPECIAL = frozenset("0123456789+-.~nNtTfF")
 _INTEGER = re.compile(
     r"""[-+]?(?: 0b[01_]*[01] | 0x[0-9a-fA-F_]*[0-9a-fA-F] | 0[0-7_]*[0-7] | 0
@@ -71,9 +73,11 @@ def as_text(value: Any) -> str:
     return str(value)
 
 
-def _integer(text: str) -> int:
+def _integer(text: str) -> int | float:
     sign = -1 if text[0] == "-" else 1
     digits = text.lstrip("+-").replace("_", "")
+    if len(digits) > _LONGEST_INTEGER:
+        return _float(text)
     if ":" in digits:
         return sign * int(_base_sixty(digits))
     if digits[:2] in ("0b", "0x"):
@@ -88,6 +92,8 @@ def _float(text: str) -> float:
         return sign * _base_sixty(digits)
     if digits in (".inf", ".nan"):
         return sign * float(digits[1:])
+    if digits[:2] in ("0b", "0x"):
+        return sign * float("inf")
     return sign * float(digits)
 
 
@@ -109,6 +115,6 @@ def _number_text(value: float) -> str:
     if "e" not in shortest:
         return shortest
     mantissa, exponent = shortest.split("e")
-    if -7 <= int(exponent) < 0:  # JavaScript keeps the plain notation down to 1e-6
+    if -6 <= int(exponent) < 0:  # JavaScript keeps the plain notation down to 1e-6
         return f"{value:.{len(mantissa.lstrip('-').replace('.', '')) - 1 - int(exponent)}f}"
     return f"{mantissa}e{'-' if int(exponent) < 0 else '+'}{abs(int(exponent))}"

@@ -149,7 +149,13 @@ class ListOf:
             report.expected(at, "a list", value, suggestion=_listed(value))
             return
         if len(value) < self._at_least:
-            report.expected(at, f"a list of at least {self._at_least}", "an empty list", keyword="minItems")
+            report.add(
+                at,
+                f"expected at least {self._at_least} entry, got none",
+                "minItems",
+                value=value,
+                params={"limit": self._at_least},
+            )
         check = self._item.check
         for index, item in enumerate(value):
             check(item, (*at, index), report)
@@ -214,7 +220,9 @@ class Named:
             report.expected(at, "a mapping", value)
             return
         if not value:
-            report.expected(at, "at least one entry", "none", keyword="minProperties")
+            report.add(
+                at, "expected at least 1 entry, got none", "minProperties", value=value, params={"limit": 1}
+            )
         for key, item in value.items():
             if not isinstance(key, str) or not self._pattern.match(key):
                 better = self._repair(str(key))

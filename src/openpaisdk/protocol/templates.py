@@ -11,7 +11,7 @@ from openpaisdk.protocol.scalars import as_text
 
 DOCKER_HUB = "https://index.docker.io/v1/"
 
-_TAG = re.compile(r"<%\s*([#^/>{&=!]?)\s*(.*?)\s*%>", re.DOTALL)
+_TAG = re.compile(r"<%\s*([#^/>{&=!]?)\s*((?:(?!<%|%>).)*?)\s*%>", re.DOTALL)
 _INDEX = re.compile(r"\[(\d+)\]")
 
 
@@ -53,6 +53,10 @@ def references(text: str) -> list[str]:
     """Every reference in the text, in order, each once, with `[n]` written as `.n`."""
     found = (_INDEX.sub(r".\1", name) for sign, name in _TAG.findall(text) if not sign and name)
     return list(dict.fromkeys(found))
+
+
+def without_tags(text: str) -> str:
+    return _TAG.sub("", text)
 
 
 def unresolved(text: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from openpaisdk.protocol.problems import Path, Position, Problem, reject
+from openpaisdk.protocol.problems import DEEPEST, Path, Position, Problem, reject, too_deep
 from openpaisdk.protocol.scalars import as_text, resolve
 
 try:
@@ -46,11 +46,16 @@ class _Composer(_Parser):
             return _PLAIN if implicit[0] else _TEXT
         return _LIST if kind is yaml.SequenceNode else _MAPPING
 
+    _depth = 0
+
     def descend_resolver(self, *_: Any) -> None:
-        pass
+        # libyaml's binding recurses in C: without a limit, a text of brackets ends the whole process.
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise RecursionError
 
     def ascend_resolver(self) -> None:
-        pass
+        self._depth -= 1
 
 
 class YamlMarks:
@@ -87,26 +92,27 @@ def parse(text: str, source: str) -> tuple[Any, YamlMarks, list[Problem]]:
     except yaml.YAMLError as error:
         raise reject([_syntax_problem(error, text, source)]) from None
     except RecursionError:
-        raise reject([Problem((), "nested too deeply", keyword="syntax", source=source)]) from None
-    for flaw, node in builder.flaws:
-        flaw.steps = _path_to(root, node) or ()
-    return data, YamlMarks(root), [flaw for flaw, _ in builder.flaws]
+        raise reject([too_deep(source)]) from None
+    return data, YamlMarks(root), builder.flaws
 
 
 class _Builder:
     def __init__(self, source: str) -> None:
         self.source = source
-        self.flaws: list[tuple[Problem, Any]] = []
+        self.flaws: list[Problem] = []
         self.has_aliases = False
+        self._steps: list[str | int] = []
         self._built: dict[int, Any] = {}
         self._open: set[int] = set()
 
     def flaw(self, node: Any, message: str, keyword: str) -> None:
         shown = node.value if isinstance(node.value, str) else None
-        problem = Problem(
-            (), message, keyword=keyword, value=shown, source=self.source, position=_position(node)
+        steps = tuple(self._steps)
+        self.flaws.append(
+            Problem(
+                steps, message, keyword=keyword, value=shown, source=self.source, position=_position(node)
+            )
         )
-        self.flaws.append((problem, node))
 
     def value(self, node: Any) -> Any:
         tag = node.tag
@@ -132,8 +138,10 @@ class _Builder:
         built: Any
         if isinstance(node, yaml.SequenceNode):
             built = self._built[identity] = []
-            value = self.value
-            built.extend([value(item) for item in node.value])
+            for index, item in enumerate(node.value):
+                self._steps.append(index)
+                built.append(self.value(item))
+                self._steps.pop()
         else:
             built = self._built[identity] = {}
             self._fill(built, node)
@@ -150,9 +158,11 @@ class _Builder:
             if key == "<<" and key_node.tag is _PLAIN:
                 merged.append(value_node)
                 continue
+            self._steps.append(key)
             if key in built:
                 self.flaw(key_node, f"the key `{key}` stands here twice", "duplicate")
             built[key] = self.value(value_node)
+            self._steps.pop()
         for value_node in merged:
             self._merge(built, value_node)
 
@@ -203,25 +213,6 @@ def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
         if key == "<<":
             merged += value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]
     return next((found for other in merged if (found := _child(other, step))), None)
-
-
-def _path_to(node: Any, target: Any) -> Path | None:
-    if node is target:
-        return ()
-    if isinstance(node, yaml.SequenceNode):
-        children: list[tuple[Any, Any, Any]] = [(index, None, item) for index, item in enumerate(node.value)]
-    elif isinstance(node, yaml.MappingNode):
-        children = [
-            (_key(key) if isinstance(key, yaml.ScalarNode) else "?", key, item) for key, item in node.value
-        ]
-    else:
-        return None
-    for step, key, item in children:
-        if key is target:
-            return (step,)
-        if (rest := _path_to(item, target)) is not None:
-            return (step, *rest)
-    return None
 
 
 def _weight(value: Any, known: dict[int, int]) -> int:
