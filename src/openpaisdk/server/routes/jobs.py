@@ -1,0 +1,452 @@
+"""Jobs: submit, list, look at, stop, tag, wait for and delete them."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from typing import Any, Literal
+
+import msgspec
+from starlette.responses import Response
+
+from openpaisdk.errors import AccessError, ConflictError, InvalidJobError, NotFoundError, UsageError
+from openpaisdk.protocol import ajv_errors, check, exit_spec, load, mask_secrets, require_valid, split_job
+from openpaisdk.protocol import virtual_cluster as virtual_cluster_of
+from openpaisdk.server import listing, views
+from openpaisdk.server.auth import Caller
+from openpaisdk.server.http import Call, endpoint
+from openpaisdk.server.jobs import JobStore
+from openpaisdk.server.listing import NO_CLASS, JobFilter, parse_order
+from openpaisdk.server.rows import JobRow
+
+_JOBS = "/api/v2/jobs"
+_JOB = _JOBS + "/{job}"
+
+LARGEST_LIMIT = 50_000
+SHORT_PAGE = 200  # longer ones are read on another thread
+FEW_TASKS = 100  # jobs with more are encoded on another thread, and kept until they change
+DETAILS_KEPT = 64
+LONG_TEXT = 4096  # bytes of a job spec: longer ones are parsed on another thread
+LONGEST_WAIT = 600.0
+
+
+class Accepted(msgspec.Struct):
+    """A change that was taken in and will be seen to."""
+
+    status: int
+    message: str
+
+
+class Submitted(Accepted):
+    """A job that was taken in."""
+
+    user: str
+    name: str
+
+
+class ListQuery(msgspec.Struct):
+    """Filters (comma lists), order and page of the job list."""
+
+    username: str = ""
+    vc: str = ""
+    state: str = ""
+    keyword: str = ""
+    jobPriority: str = ""
+    tagsContain: str = ""
+    tagsNotContain: str = ""
+    offset: int = 0
+    limit: int = 5000
+    order: str = ""
+    withTotalCount: str = ""
+
+
+class ExecutionType(msgspec.Struct, forbid_unknown_fields=True):
+    """START or STOP; a job that was stopped cannot be started again."""
+
+    value: Literal["START", "STOP"]
+
+
+class Tag(msgspec.Struct, forbid_unknown_fields=True):
+    """A word to find jobs by; it has no comma."""
+
+    value: str
+
+
+class EventsQuery(msgspec.Struct):
+    """Only Normal or only Warning events."""
+
+    type: str | None = None
+
+
+class WaitQuery(msgspec.Struct):
+    """Answer when the state is another one than `state`, or with `until=terminal` when the job is over."""
+
+    state: str | None = None
+    until: str | None = None
+    timeout: float = 60.0
+
+
+class Why(msgspec.Struct):
+    """Why a job is where it is, in words."""
+
+    job: str
+    state: str
+    text: str
+    hint: str | None
+
+
+def find_job(call: Call) -> JobRow:
+    """The job of the path, if there is one that the caller may see."""
+    text = call.path["job"]
+    try:
+        user, name = split_job(text, call.caller.name)
+    except UsageError:
+        user, name = "", text
+    job = call.services.jobs.find(user, name)
+    if job is None or not may_see(call.services, call.caller, job):
+        raise no_job(text)
+    found: JobRow = job
+    return found
+
+
+def no_job(text: str) -> NotFoundError:
+    return NotFoundError(f"Job {text} is not found.", code="NoJobError")
+
+
+def may_see(services: Any, caller: Caller, job: JobRow) -> bool:
+    return not services.settings.own_jobs_only or caller.admin or job.user == caller.name
+
+
+def require_owner(call: Call, job: JobRow) -> None:
+    """Only its owner and admins may change a job or look inside."""
+    if not call.caller.admin and job.user != call.caller.name:
+        raise AccessError(f"User {call.caller.name} is not allowed to change job {job.path}.")
+
+
+def parse_job(text: str) -> dict[str, Any]:
+    """A valid job spec out of YAML or JSON text."""
+    document = load(text, "job")
+    problems = check(document, strict=False)
+    if problems:
+        schema = [
+            problem for problem in problems if problem.keyword not in ("reference", "duplicate", "name")
+        ]
+        message = (
+            msgspec.json.encode(ajv_errors(problems)).decode()
+            if schema
+            else "; ".join(str(problem) for problem in problems)
+        )
+        raise InvalidJobError(message, problems=problems)
+    spec = require_valid(document, strict=False)
+    for role in spec["taskRoles"].values():
+        role.setdefault("instances", 1)
+    return spec
+
+
+async def accept(services: Any, caller: Caller, spec: dict[str, Any], key: str | None) -> JobRow:
+    """Check what the caller may use, then store and queue the job."""
+    vc = virtual_cluster_of(spec)
+    if vc not in services.accounts.virtual_clusters_of(caller.name):
+        raise AccessError(f"User {caller.name} is not allowed to access virtual cluster {vc}.")
+    granted = services.accounts.rights(caller.name).storages
+    for storage in _storages(spec):
+        if storage not in granted:
+            raise NotFoundError(f"Storage {storage} is not found.", code="NoStorageError")
+    job: JobRow = await services.loop.submit(caller.name, spec, key=key)
+    return job
+
+
+def _storages(spec: dict[str, Any]) -> list[str]:
+    listed = (spec.get("extras") or {}).get("storages")
+    if not isinstance(listed, list):
+        return []
+    return [str(item["name"]) for item in listed if isinstance(item, dict) and "name" in item]
+
+
+@endpoint(
+    "POST",
+    _JOBS,
+    body=str,
+    status=202,
+    rate="submit",
+    returns=Submitted,
+    errors=(403, 404, 409, 503),
+    media="text/yaml",
+)
+async def submit_job(call: Call) -> Submitted:
+    """Submit a job (YAML or JSON text, protocol v2); an Idempotency-Key makes a repeated call return the same job."""
+    text = call.body
+    if text is None:
+        raise InvalidJobError("The job has to be sent as text.", hint="send Content-Type: text/yaml")
+    spec = await asyncio.to_thread(parse_job, text) if len(text) > LONG_TEXT else parse_job(text)
+    key = call.request.headers.get("idempotency-key") or None
+    job = await accept(call.services, call.caller, spec, key)
+    return Submitted(202, f"Job {job.path} is accepted.", job.user, job.name)
+
+
+def _comma_list(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+
+
+def _filter(call: Call) -> JobFilter:
+    query: ListQuery = call.query
+    users = _comma_list(query.username)
+    if call.services.settings.own_jobs_only and not call.caller.admin:
+        if users and call.caller.name not in users:
+            return JobFilter(users=("",))
+        users = (call.caller.name,)
+    return JobFilter(
+        users=users,
+        vcs=_comma_list(query.vc),
+        states=_comma_list(query.state),
+        priorities=tuple(NO_CLASS if name == "default" else name for name in _comma_list(query.jobPriority)),
+        keyword=query.keyword,
+        tags=_comma_list(query.tagsContain),
+        without_tags=_comma_list(query.tagsNotContain),
+    )
+
+
+@endpoint("GET", _JOBS, query=ListQuery, rate="list", returns=list[dict[str, Any]], errors=(400,))
+async def list_jobs(call: Call) -> Any:
+    """The jobs of everybody, newest first unless `order` says otherwise; `withTotalCount=true` wraps the page."""
+    query: ListQuery = call.query
+    if query.offset < 0 or query.limit < 0:
+        raise UsageError("offset and limit must not be negative.")
+    if query.limit > LARGEST_LIMIT:
+        raise UsageError(
+            f"limit {query.limit} is more than {LARGEST_LIMIT}.", hint="ask page by page with offset"
+        )
+    wanted = _filter(call)
+    order = parse_order(query.order)
+    store: JobStore = call.services.jobs
+    counted = query.withTotalCount == "true"
+
+    def look(connection: Any) -> Any:
+        total = listing.count(connection, wanted) if counted else None
+        rows = store.page(
+            connection, wanted, order=order, offset=query.offset, limit=query.limit, matches=total
+        )
+        data = [views.list_row(row) for row in rows]
+        return {"totalCount": total, "data": data} if counted else data
+
+    if wanted.counted and query.limit <= SHORT_PAGE:
+        return look(store.db.read)
+    body = await store.db.query(lambda connection: msgspec.json.encode(look(connection)))
+    return Response(body, media_type="application/json; charset=utf-8")
+
+
+@endpoint("GET", _JOB, returns=dict[str, Any], errors=(404,))
+async def get_job(call: Call) -> Any:
+    """A job as it stands, with the tasks of its newest attempt."""
+    return await show(call, find_job(call), None)
+
+
+@endpoint("GET", _JOB + "/attempts/{attempt}", returns=dict[str, Any], errors=(404,))
+async def get_job_at_attempt(call: Call) -> Any:
+    """A job as it stood in one of its attempts; before the first one any number shows the waiting job."""
+    job = find_job(call)
+    number = call.path["attempt"]
+    if not number.isascii() or not number.isdigit():
+        raise no_job(f"{job.path} with attempt {number}")
+    return await show(call, job, int(number))
+
+
+async def show(call: Call, job: JobRow, attempt: int | None) -> Any:
+    """The detail of a job; that of a large one is encoded once per change, whoever asks."""
+    store: JobStore = call.services.jobs
+    number = job.attempt if attempt is None or job.attempt is None else attempt
+    row = None if number is None else store.attempt(job.id, min(number, 2**53))
+    if number is not None and row is None:
+        raise no_job(f"{job.path} with attempt {number}")
+    if job.tasks <= FEW_TASKS:
+        return views.detail(job, row, [] if row is None else store.tasks(job.id, row.attempt))
+    etag = f'W/"{job.uid[:8]}-{job.version}-{number}"'
+    if etag in call.request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers={"etag": etag})
+    body = await _encoded(call.services, job, row)
+    return Response(body, media_type="application/json; charset=utf-8", headers={"etag": etag})
+
+
+async def _encoded(services: Any, job: JobRow, row: Any) -> bytes:
+    kept: dict[Any, tuple[int, asyncio.Future[bytes]]] = services.details
+    key = (job.id, row.attempt if row else None)
+    version, future = kept.get(key, (-1, None))
+    if (
+        future is None
+        or version != job.version
+        or future.cancelled()
+        or (future.done() and future.exception())
+    ):
+        store: JobStore = services.jobs
+
+        def encode(connection: Any) -> bytes:
+            tasks = [] if row is None else store.tasks(job.id, row.attempt, connection=connection)
+            return msgspec.json.encode(views.detail(job, row, tasks))
+
+        future = asyncio.ensure_future(store.db.query(encode))
+        kept.pop(key, None)
+        kept[key] = (job.version, future)
+        while len(kept) > DETAILS_KEPT:
+            kept.pop(next(iter(kept)))
+    return await asyncio.shield(future)
+
+
+@endpoint("GET", _JOB + "/config", returns=dict[str, Any], errors=(404,), media="text/yaml")
+async def get_job_config(call: Call) -> Response:
+    """The job spec as JSON text (which is YAML), its secrets masked."""
+    job = find_job(call)
+    spec = call.services.jobs.spec(job.id)
+    if spec is None:
+        raise NotFoundError(f"Config of job {job.path} is not found.", code="NoJobConfigError")
+    return Response(msgspec.json.encode(mask_secrets(spec)), media_type="text/yaml; charset=utf-8")
+
+
+@endpoint(
+    "PUT", _JOB + "/executionType", body=ExecutionType, status=202, returns=Accepted, errors=(403, 404, 503)
+)
+async def set_execution_type(call: Call) -> Accepted:
+    """Stop a job; START is accepted and changes nothing, as in OpenPAI."""
+    job = find_job(call)
+    require_owner(call, job)
+    if call.body.value == "STOP":
+        await call.services.loop.stop(job)
+    return Accepted(202, f"Execution type of job {job.path} is set to {call.body.value}.")
+
+
+async def _tag(call: Call, *, present: bool) -> Accepted:
+    job = find_job(call)
+    require_owner(call, job)
+    tag = call.body.value
+    if not tag or "," in tag:
+        raise UsageError(f"{tag!r} is not a tag: it must not be empty or have a comma.")
+    changed = await call.services.loop.write_job(
+        job.id, lambda connection: JobStore.set_tag(connection, job.id, tag, present=present)
+    )
+    if not present and not changed:
+        raise NotFoundError(f"Job {job.path} has no tag {tag}.", code="NoTagError")
+    return Accepted(200, f"Tag {tag} is {'added to' if present else 'removed from'} job {job.path}.")
+
+
+@endpoint("PUT", _JOB + "/tag", body=Tag, returns=Accepted, errors=(403, 404, 503))
+async def add_tag(call: Call) -> Accepted:
+    """Tag a job; twice is fine."""
+    return await _tag(call, present=True)
+
+
+@endpoint("DELETE", _JOB + "/tag", body=Tag, returns=Accepted, errors=(403, 404, 503))
+async def remove_tag(call: Call) -> Accepted:
+    """Take a tag off a job."""
+    return await _tag(call, present=False)
+
+
+@endpoint("GET", _JOB + "/ssh", errors=(404,))
+async def get_ssh(call: Call) -> None:
+    """Always refused, as in OpenPAI: addresses and ports are in the detail of the job."""
+    job = find_job(call)
+    raise NotFoundError(
+        f"SSH info of job {job.path} is not found.",
+        code="NoJobSshInfoError",
+        hint=f"opai job exec {job.name} opens a shell in a running task",
+    )
+
+
+@endpoint("GET", _JOB + "/events", query=EventsQuery, returns=dict[str, Any], errors=(400, 404))
+async def list_events(call: Call) -> dict[str, Any]:
+    """What happened to a job, newest first."""
+    job = find_job(call)
+    if call.query.type not in (None, "Normal", "Warning"):
+        raise UsageError(f"type {call.query.type!r} is neither Normal nor Warning.")
+    data = [views.event(job, row) for row in call.services.jobs.events(job.id, call.query.type)]
+    return {"totalCount": len(data), "data": data}
+
+
+@endpoint("GET", _JOB + "/wait", query=WaitQuery, returns=dict[str, Any], errors=(400, 404))
+async def wait_for_job(call: Call) -> Any:
+    """The detail of a job as soon as its state is another, at the latest after `timeout` seconds."""
+    query: WaitQuery = call.query
+    job = find_job(call)
+    deadline = time.monotonic() + min(max(query.timeout, 0.0), LONGEST_WAIT)
+    changed = asyncio.Event()
+    unsubscribe = call.services.loop.changes.subscribe(job.id, changed.set)
+    try:
+        while True:
+            changed.clear()
+            job = find_job(call)
+            moved = job.finished if query.until == "terminal" else job.state != query.state
+            left = deadline - time.monotonic()
+            if moved or job.finished or left <= 0 or call.services.closing.is_set():
+                return await show(call, job, None)
+            try:
+                await asyncio.wait_for(changed.wait(), left)
+            except asyncio.TimeoutError:
+                continue
+    finally:
+        unsubscribe()
+
+
+@endpoint("GET", _JOB + "/why", returns=Why, errors=(404,))
+async def explain_job(call: Call) -> Why:
+    """Why a job waits, or how it ended, in words."""
+    job = find_job(call)
+    if job.finished:
+        return Why(job.path, job.state, *_how_it_ended(call.services.jobs, job))
+    found = call.services.loop.why(job)
+    return Why(job.path, job.state, found.text, found.hint)
+
+
+def _how_it_ended(store: JobStore, job: JobRow) -> tuple[str, str | None]:
+    if job.exit_code == 0:
+        return f"{job.path} succeeded", None
+    if job.state == "STOPPED":
+        return f"{job.path} was stopped", f"opai job clone {job.name} runs it again"
+    spec = exit_spec(job.exit_code)
+    attempt = None if job.attempt is None else store.attempt(job.id, job.attempt)
+    outcome = views.outcome_of(attempt.outcome) if attempt else {}
+    runtime = outcome.get("runtime") or {}
+    raw = runtime.get("originUserExitCode")
+    text = f"{job.path} failed with exit code {job.exit_code}"
+    if raw not in (None, job.exit_code):
+        text += f" (its command exited with {raw})"
+    if spec and spec.phrase:
+        text += f": {spec.phrase}"
+    if spec and spec.reason:
+        text += f"; {spec.reason.strip()}"
+    if runtime.get("matchedUserLogString"):
+        text += f"; its log says {runtime['matchedUserLogString']!r}"
+    elif outcome.get("launcher"):
+        text += f"; {outcome['launcher']}"
+    solution = list(spec.solution or ()) if spec else []
+    return text, solution[0] if solution else f"look at opai job logs {job.name}"
+
+
+@endpoint("DELETE", _JOB, returns=Accepted, errors=(403, 404, 409, 503))
+async def delete_job(call: Call) -> Accepted:
+    """Delete a finished job with its logs, outputs and history; its name is free again."""
+    job = find_job(call)
+    require_owner(call, job)
+    if not job.finished:
+        raise ConflictError(f"Job {job.path} is not finished.", hint="stop it first, then delete it")
+    services = call.services
+    await services.launcher.forget(services.jobs.handles(job.id))
+    for folder in (services.settings.tasks / str(job.id), services.settings.job_folder(job.user, job.name)):
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    await services.loop.write_job(job.id, lambda connection: JobStore.delete_job(connection, job.id))
+    return Accepted(200, f"Job {job.path} is deleted.")
+
+
+ENDPOINTS = [
+    submit_job,
+    list_jobs,
+    get_job,
+    get_job_at_attempt,
+    get_job_config,
+    set_execution_type,
+    add_tag,
+    remove_tag,
+    get_ssh,
+    list_events,
+    wait_for_job,
+    explain_job,
+    delete_job,
+]
