@@ -78,7 +78,7 @@ def start(options: Sequence[str] = ()) -> ClusterConfig:
 
 
 def stop() -> dict[str, Any] | None:
-    """Stop the server and return what it was, None where none runs. Running tasks go on and are found again."""
+    """Stop the server and return what it was, None where none runs. Running tasks go on, found again later."""
     _refuse_windows()
     with locked(home_path("local", "server")):
         state = _read_state()

@@ -221,20 +221,15 @@ class Calls:
             )
         try:
             found = self._login_call(self.config.user, self.config.passwd or "")
-        except NotFoundError as error:
-            if error.code != "NoUserError":
+        except OpenPAIError as error:
+            if error.code == "NoUserError":
+                said, hint = f"{self.portal_uri} knows no user {self.config.user!r}", "check the name"
+            elif error.code == "IncorrectPasswordError":
+                said = f"{self.portal_uri} refuses the password of {self.config.user!r}: {error.message}"
+                hint = "give the right one with `opai cluster add -a ALIAS`"
+            else:
                 raise
-            raise LoginError(
-                f"{self.portal_uri} knows no user {self.config.user!r}",
-                code=error.code,
-                hint="check the name",
-            ) from error
-        except LoginError as error:
-            raise LoginError(
-                f"{self.portal_uri} refuses the password of {self.config.user!r}: {error.message}",
-                code=error.code,
-                hint="give the right one with `opai cluster add -a ALIAS`",
-            ) from error
+            raise LoginError(said, code=error.code, hint=hint) from error
         self._token = str(found["token"])
         if self._remember:
             from openpaisdk.config import remember_token
@@ -245,7 +240,12 @@ class Calls:
         asked: dict[str, Any] = {"username": user, "password": passwd}
         if expiration is not None:
             asked["expiration"] = expiration
-        found = self._json("POST", "/api/v2/authn/basic/login", send=asked, authorised=False, safe=True)
+        found: Any = None
+        try:
+            found = self._json("POST", "/api/v2/authn/basic/login", send=asked, authorised=False, safe=True)
+        except NotFoundError as error:
+            if not lacks_api(error):
+                raise
         if not isinstance(found, dict) or not isinstance(found.get("token"), str):
             raise LoginError(
                 f"{self.portal_uri} gives no token for a password",

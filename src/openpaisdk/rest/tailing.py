@@ -1,6 +1,6 @@
 """Following a job on a genuine OpenPAI server: its state and the ends of its logs, asked for again and again.
 
-A server shows only the end of a log cheaply (16 KiB), under addresses that expire after two minutes, and moves
+A server shows only the end of a log cheaply (16 KiB), under addresses good for two minutes, and moves
 a full log aside. What each look shows is merged with what was shown before: nothing is lost or repeated.
 """
 
