@@ -310,6 +310,15 @@ class Slices:
             self._since = time.monotonic()
 
 
+async def all_ended(attempts: Sequence[Attempt], timeout: float) -> None:
+    """Wait until every attempt has ended, but not longer than `timeout` seconds."""
+    waiting = [asyncio.ensure_future(attempt.ended.wait()) for attempt in attempts]
+    if waiting:
+        _, open_ones = await asyncio.wait(waiting, timeout=timeout)
+        for one in open_ones:
+            one.cancel()
+
+
 def _cannot_start(gang: Sequence[TaskSpec], error: OSError) -> LaunchError:
     place = error.filename or gang[0].folder
     return LaunchError(

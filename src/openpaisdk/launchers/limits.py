@@ -61,8 +61,8 @@ class Limits(NamedTuple):
             )
         return (
             "LimitsNotEnforced",
-            f"memory {memory_mb} MB and {cpus} are not enforced: no writable cgroup, and an rlimit would break "
-            "programs that use a GPU",
+            f"memory {memory_mb} MB and {cpus} are not enforced: no writable cgroup, and an rlimit would "
+            "break programs that use a GPU",
         )
 
 

@@ -7,18 +7,15 @@ import errno
 import hashlib
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-import psutil
-
 from openpaisdk.launchers import limits, tree
-from openpaisdk.launchers.attempts import Attempt, FolderLauncher, Slices
-from openpaisdk.launchers.contract import Capacity, ExecPlan, Exit, Node, TaskSpec
+from openpaisdk.launchers.attempts import Attempt, FolderLauncher, Slices, all_ended
+from openpaisdk.launchers.contract import Capacity, ExecPlan, Exit, TaskSpec
 from openpaisdk.launchers.folder import Intent, exit_from_code
-from openpaisdk.launchers.gpus import find_gpus
+from openpaisdk.launchers.machine import this_machine
 from openpaisdk.launchers.watch import reap, start_ticks
 from openpaisdk.launchers.wrapper import (
     MARKER,
@@ -67,7 +64,7 @@ class ProcessLauncher(FolderLauncher):
         self._strays_timer: asyncio.TimerHandle | None = None
 
     def capacity(self) -> Capacity:
-        return machine(self._fake_gpus)
+        return this_machine(self._fake_gpus)
 
     def exec_command(self, handle: str, command: Sequence[str], *, tty: bool = False) -> ExecPlan:
         intent = self._running_intent(handle)
@@ -82,7 +79,7 @@ class ProcessLauncher(FolderLauncher):
         for attempt in attempts:
             attempt.folder.ask_to_stop()
         self._signal(attempts, signal.SIGTERM)
-        await _all_ended(attempts, grace)
+        await all_ended(attempts, grace)
         pause = 0.02
         for round_number in range(STUCK_ROUNDS):
             attempts = [attempt for attempt in attempts if attempt.running]
@@ -90,7 +87,7 @@ class ProcessLauncher(FolderLauncher):
                 break
             # The wrapper is spared at first: it is about to record the exit.
             self._signal(attempts, signal.SIGKILL, wrapper=round_number >= WRAPPER_ROUNDS)
-            await _all_ended(attempts, pause)
+            await all_ended(attempts, pause)
             pause = min(pause * 1.5, 0.5)
         for attempt in attempts:
             self._tell(
@@ -305,28 +302,6 @@ def _spawn_slowly(argv: list[str], environment: dict[str, str]) -> int:
     # Reaping is the watch's business, not the destructor's.
     child.returncode = 0
     return child.pid
-
-
-def machine(fake_gpus: int | None = None) -> Capacity:
-    """This machine as the only node, within the limits that this process itself lives under."""
-    total = psutil.virtual_memory().total >> 20
-    try:
-        proc = Path("/proc/self")
-        own = limits.own_cgroups((proc / "mountinfo").read_text(), (proc / "cgroup").read_text())
-        total = min(total, limits.memory_ceiling_mb(own) or total)
-        cpus = len(os.sched_getaffinity(0))
-    except (OSError, AttributeError):
-        cpus = os.cpu_count() or 1
-    node = Node(socket.gethostname(), "127.0.0.1", cpus, total, find_gpus(fake_gpus))
-    return Capacity((node,))
-
-
-async def _all_ended(attempts: Sequence[Attempt], timeout: float) -> None:
-    waiting = [asyncio.ensure_future(attempt.ended.wait()) for attempt in attempts]
-    if waiting:
-        _, open_ones = await asyncio.wait(waiting, timeout=timeout)
-        for one in open_ones:
-            one.cancel()
 
 
 def _group_of(pid: int) -> int:

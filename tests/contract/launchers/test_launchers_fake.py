@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from fakes.launcher import FakeLauncher, FakeWorld
-from support.launcher_contract import LauncherContract
 
+from fakes.launcher import FakeLauncher, FakeWorld
 from openpaisdk.launchers import Launcher
+from support.launcher_contract import LauncherContract
 
 
 class TestFakeLauncher(LauncherContract):

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.launcher_contract import LauncherContract
-from support.leftovers import assert_nothing_left
 
 from openpaisdk.launchers import Launcher
 from openpaisdk.launchers.limits import Limits
 from openpaisdk.launchers.process import ProcessLauncher
 from openpaisdk.launchers.watch import ExitWatch
+from support.launcher_contract import LauncherContract
+from support.leftovers import assert_nothing_left
 
 
 @pytest.fixture(autouse=True)

@@ -14,13 +14,13 @@ from typing import Any
 
 import psutil
 import pytest
-from support.launcher_contract import Server
-from support.leftovers import assert_nothing_left, processes_of
 
 from openpaisdk.launchers import LaunchError, TaskSpec
 from openpaisdk.launchers.folder import TaskFolder
 from openpaisdk.launchers.limits import Limits, find_limits
 from openpaisdk.launchers.process import ProcessLauncher
+from support.launcher_contract import Server
+from support.leftovers import assert_nothing_left, processes_of
 
 HAS_CGROUPS = find_limits().memory is not None
 needs_cgroups = pytest.mark.skipif(not HAS_CGROUPS, reason="no writable cgroup with a memory controller here")
