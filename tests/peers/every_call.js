@@ -4,7 +4,7 @@
 'use strict';
 
 const assert = require('assert');
-const { OpenPAIClient } = require('@microsoft/openpai-js-sdk');
+const { PAIV2: { OpenPAIClient } } = require('@microsoft/openpai-js-sdk');
 
 const uri = process.env.PEER_URI;
 const admin = process.env.PEER_USER;

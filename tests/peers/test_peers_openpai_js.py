@@ -73,6 +73,7 @@ def environment(modules: Path, server: ServerProcess) -> dict[str, str]:
     return {
         **os.environ,
         "NODE_PATH": str(modules),
+        "NODE_NO_WARNINGS": "1",
         "PEER_URI": server.uri.removeprefix("http://"),
         "PEER_USER": server.user,
         "PEER_TOKEN": server.token,

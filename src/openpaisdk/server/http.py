@@ -74,7 +74,7 @@ class Endpoint:
     `body` is a Struct (JSON as application/json or text/*, or a form), `str` (text/* only, None for other
     types), `bytes` (anything) or None (not read: the handler may stream `call.request`). `rate` names a
     limiter of its own ("list" or "submit"). `errors` lists statuses beyond those that follow from guard,
-    path, body and query.
+    path, body and query. `media` is the type of the answer, or of a `str` body, for the OpenAPI description.
     """
 
     __slots__ = (

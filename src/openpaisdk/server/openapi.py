@@ -115,7 +115,7 @@ def _request_body(found: Endpoint, by_kind: dict[int, Any]) -> dict[str, Any]:
     if found.body is bytes:
         content: dict[str, Any] = {"application/octet-stream": {"schema": {"type": "string"}}}
     elif found.body is str:
-        content = {"text/yaml": {"schema": {"type": "string"}}}
+        content = {found.media: {"schema": {"type": "string"}}}
     else:
         content = {"application/json": {"schema": by_kind[id(found.body)]}}
     return {"required": True, "content": content}
@@ -141,8 +141,9 @@ def statuses(found: Endpoint) -> list[int]:
 
 def _responses(found: Endpoint, path: str, by_kind: dict[int, Any]) -> dict[str, Any]:
     schema = by_kind.get(id(found.returns), {"type": "string"} if found.returns is str else {})
+    media = "application/json" if found.body is str else found.media
     answers: dict[str, Any] = {
-        str(found.status): {"description": "Done", "content": {found.media: {"schema": schema}}}
+        str(found.status): {"description": "Done", "content": {media: {"schema": schema}}}
     }
     for status in statuses(found):
         media = "text/html" if status == 429 else "application/json"
