@@ -1,5 +1,9 @@
-"""Re-exports the runtime; inside a job the same name comes from the files that were shipped with it."""
+"""The runtime under its short name; inside a job the same name comes from the files that were shipped with it."""
 
+import openpaisdk.runtime
 from openpaisdk.runtime import EVENTS, Peer, Place, Runtime
 
 __all__ = ["EVENTS", "Peer", "Place", "Runtime"]
+
+# `openpai.runtime.place` and the like are found too, as in a job.
+__path__ = openpaisdk.runtime.__path__

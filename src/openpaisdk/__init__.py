@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from openpaisdk.core import Client, Cluster, OpenPAIClient, in_job_container
     from openpaisdk.engine import Engine
     from openpaisdk.job import Job
+    from openpaisdk.notebook import submit_notebook
 
 __all__ = [
     "Client",
@@ -22,6 +23,7 @@ __all__ = [
     "__install__",
     "__version__",
     "in_job_container",
+    "submit_notebook",
 ]
 
 __install__ = f"openpaisdk=={__version__}"
@@ -34,6 +36,7 @@ _HOMES = {
     "in_job_container": "openpaisdk.core",
     "Engine": "openpaisdk.engine",
     "Job": "openpaisdk.job",
+    "submit_notebook": "openpaisdk.notebook",
     "__cluster_config_file__": "openpaisdk.config",
 }
 
@@ -48,6 +51,13 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext openpaisdk` in a notebook: the magics `%opai` and `%%only`."""
+    from importlib import import_module
+
+    import_module("openpaisdk.cli.magics").load(shell)
 
 
 def __dir__() -> list[str]:

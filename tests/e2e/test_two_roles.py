@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from openpaisdk.rest.following import LogLine
 from support.servers import ServerProcess
 
 # Each ps serves one file on its own port with busybox's or the system's netcat-free tool: the shell and a FIFO are not
@@ -61,9 +62,8 @@ def spec(name: str, image: str, ps: str, worker: str) -> dict[str, object]:
 
 
 def workers_said(server: ServerProcess, name: str) -> list[str]:
-    records = [record for record in server.cluster().follow(name) if record.get("kind") == "log"]
-    text = "".join(record["text"] for record in records if record["task"].startswith("worker/"))
-    return sorted(text.splitlines())
+    records = [record for record in server.cluster().follow(name) if isinstance(record, LogLine)]
+    return sorted(record.text for record in records if record.task.startswith("worker/"))
 
 
 def test_as_processes(tmp_path: Path) -> None:

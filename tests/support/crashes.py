@@ -11,6 +11,7 @@ from pathlib import Path
 
 from openpaisdk.core import Cluster
 from openpaisdk.errors import OpenPAIError, UnavailableError
+from openpaisdk.rest.following import LogLine
 from support.servers import ServerProcess
 
 LINES = 20
@@ -127,7 +128,7 @@ class CrashRun:
 def read_stdout(cluster: Cluster, name: str) -> str:
     """The whole stdout of the last attempt of the job's only task."""
     return "".join(
-        record["text"] for record in cluster.follow(name) if record.get("kind") == "log" and record["stream"] == "stdout"
+        record.text for record in cluster.follow(name, lines=False) if isinstance(record, LogLine) and record.stream == "stdout"
     )
 
 

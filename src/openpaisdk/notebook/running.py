@@ -1,0 +1,163 @@
+"""Finds the notebook that is running this very cell, and gets it saved."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from openpaisdk.errors import NotFoundError, UsageError
+from openpaisdk.notebook.document import Notebook, source
+
+# Classic notebooks have an object for it; Lab and Notebook 7 take the key that a person would press.
+SAVE_SCRIPT = """
+(function () {
+  if (window.Jupyter && Jupyter.notebook) { Jupyter.notebook.save_notebook(); return; }
+  var key = {key: 's', code: 'KeyS', keyCode: 83, which: 83, bubbles: true, cancelable: true};
+  var mac = navigator.platform.indexOf('Mac') === 0;
+  key[mac ? 'metaKey' : 'ctrlKey'] = true;
+  (document.activeElement || document.body).dispatchEvent(new KeyboardEvent('keydown', key));
+})();
+"""
+
+
+def find_notebook(path: str | Path | None = None, *, shell: Any = None) -> Path:
+    """The notebook's file: the path given, or the one this kernel serves (Jupyter Server, Lab, classic, VS Code)."""
+    if path is not None:
+        found = Path(path)
+        if not found.exists():
+            raise NotFoundError(f"no notebook {path}", hint="give the path of an .ipynb file")
+        return found
+    shell = shell if shell is not None else _shell()
+    for candidate in _candidates(shell):
+        if candidate.suffix == ".ipynb" and candidate.exists():
+            return candidate
+    raise NotFoundError(
+        "no running notebook was found", hint="run this in a notebook cell, or name the file: submit_notebook('nb.ipynb')"
+    )
+
+
+def ensure_saved(
+    path: Path,
+    cell: str | None,
+    *,
+    ask: Callable[[], None] | None = None,
+    patience: float = 5.0,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Asks the page to save and waits until the file has the cell that is running; an error tells what to do otherwise."""
+    if cell is None or _has_cell(path, cell):
+        before = path.stat().st_mtime_ns
+        (ask or _ask_page)()
+        if cell is not None:
+            # The running cell is saved already; other cells may not be. Give the page a moment to write.
+            deadline = clock() + min(patience, 1.0)
+            while path.stat().st_mtime_ns == before and clock() < deadline:
+                pause(0.05)
+        return
+    (ask or _ask_page)()
+    deadline = clock() + patience
+    while clock() < deadline:
+        if _has_cell(path, cell):
+            return
+        pause(0.05)
+    raise UsageError(
+        f"{path} has changes that are not saved, and the page did not save them",
+        hint="save the notebook (Ctrl-S) and run the cell again",
+    )
+
+
+def running_cell(shell: Any = None) -> str | None:
+    """The source of the cell that is executing, as the kernel got it."""
+    shell = shell if shell is not None else _shell()
+    history = getattr(shell, "user_ns", {}).get("In") if shell is not None else None
+    return history[-1] if history else None
+
+
+def _has_cell(path: Path, cell: str) -> bool:
+    try:
+        notebook = Notebook.read(path)
+    except (UsageError, NotFoundError):
+        return False
+    wanted = cell.strip()
+    return any(source(item).strip() == wanted for item in notebook.cells)
+
+
+def _shell() -> Any:
+    import sys
+
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
+def _ask_page() -> None:
+    import sys
+
+    if "IPython" not in sys.modules:
+        return
+    from IPython.display import Javascript, display  # type: ignore[import-not-found,unused-ignore]
+
+    display(Javascript(SAVE_SCRIPT))
+
+
+def _candidates(shell: Any) -> Iterator[Path]:
+    names = getattr(shell, "user_ns", {}) if shell is not None else {}
+    if names.get("__vsc_ipynb_file__"):
+        yield Path(names["__vsc_ipynb_file__"])
+    session = os.environ.get("JPY_SESSION_NAME")
+    if session:
+        yield Path(session)
+        yield Path.cwd() / Path(session).name
+    kernel = _kernel_id(shell)
+    if kernel:
+        yield from _from_servers(kernel, _running_servers())
+
+
+def _kernel_id(shell: Any) -> str | None:
+    """The id in the name of the kernel's connection file."""
+    connection = getattr(getattr(getattr(shell, "kernel", None), "parent", None), "connection_file", "") or ""
+    found = re.search(r"kernel-([0-9a-f-]{36})", str(connection))
+    return found.group(1) if found else None
+
+
+def _running_servers() -> Iterator[dict[str, Any]]:
+    for folder in _runtime_folders():
+        for file in [*folder.glob("jpserver-*.json"), *folder.glob("nbserver-*.json")]:
+            try:
+                yield json.loads(file.read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                continue
+
+
+def _runtime_folders() -> Iterable[Path]:
+    home = Path.home()
+    named = os.environ.get("JUPYTER_RUNTIME_DIR")
+    folders = [Path(named)] if named else []
+    folders += [
+        home / ".local/share/jupyter/runtime",
+        home / "Library/Jupyter/runtime",
+        Path(os.environ.get("APPDATA", str(home))) / "jupyter" / "runtime",
+    ]
+    return [folder for folder in folders if folder.is_dir()]
+
+
+def _from_servers(kernel: str, servers: Iterable[dict[str, Any]]) -> Iterator[Path]:
+    from openpaisdk.errors import OpenPAIError
+    from openpaisdk.transport import Transport
+
+    for server in servers:
+        try:
+            transport = Transport(str(server["url"]).rstrip("/"), timeout=3.0, verify=False)
+            headers = {"Authorization": f"token {server.get('token', '')}"}
+            sessions = transport.request("GET", "/api/sessions", headers=headers).json()
+        except (OpenPAIError, KeyError, ValueError):
+            continue
+        root = Path(server.get("root_dir") or server.get("notebook_dir") or ".")
+        for session in sessions if isinstance(sessions, list) else []:
+            if session.get("kernel", {}).get("id") == kernel:
+                yield root / (session.get("notebook") or session).get("path", "")
