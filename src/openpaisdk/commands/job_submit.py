@@ -42,13 +42,17 @@ def submit_run(args: Namespace, context: Context) -> Result:
 
 
 def _submit_files(args: Namespace, context: Context) -> Result:
-    from openpaisdk.errors import UsageError
+    from openpaisdk.errors import ConflictError, UsageError
     from openpaisdk.job import Job
 
     if args.job_name and len(args.config) > 1:
         raise UsageError(f"-j {args.job_name} cannot be the name of {len(args.config)} jobs")
     jobs = [_edited(Job.from_file(path), args) for path in args.config]
-    return submit_result(submit_jobs(jobs, args, context), args)
+    try:
+        return submit_result(submit_jobs(jobs, args, context), args)
+    except ConflictError as error:
+        error.hint = "choose another name with -j, or let --unique make one"
+        raise
 
 
 def _submit_draft(args: Namespace, context: Context) -> Result:

@@ -39,7 +39,7 @@ def name_stem(command: str) -> str:
         if stem in _STARTERS:
             continue
         stem = stem.partition(".")[0] or stem
-        if any(letter.isalnum() for letter in stem):
+        if any(letter.isalpha() for letter in stem):
             return stem[:40]
     return words[0].rpartition("/")[2][:40] if words else "job"
 
