@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+# Not imported: typing alone costs a third of what the bare interpreter takes to start.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from openpaisdk.protocol.checks import MAX_TEXT_BYTES, cautions, check, require_valid
     from openpaisdk.protocol.classify import Classified, classify_exit
     from openpaisdk.protocol.document import Document, load, load_file

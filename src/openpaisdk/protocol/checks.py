@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from openpaisdk.protocol.document import Document
 from openpaisdk.protocol.names import normalise_role
-from openpaisdk.protocol.problems import Path, Problem, did_you_mean, reject
+from openpaisdk.protocol.problems import Path, Problem, reject
 from openpaisdk.protocol.schema import JOB
 from openpaisdk.protocol.shapes import Report
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_TEXT_BYTES = 100 * 1024
 
@@ -72,7 +75,7 @@ def cautions(job: Document | Any) -> list[Problem]:
                 continue
             value = lookup(reference, context)
             if value is None:
-                suggestion = did_you_mean(rest, context[root])
+                suggestion = report.did_you_mean(rest, context[root])
                 message = f"nothing stands behind `{reference}`, the text stays as it is"
                 report.add(at, message, "reference", value=reference, suggestion=suggestion)
             elif root == "$secrets" and isinstance(value, str) and re.search("[&<>\"'`=/]", value):
@@ -132,13 +135,15 @@ def _check_prerequisites(data: dict[str, Any], report: Report) -> None:
             if isinstance(name, str) and name not in every_name:
                 at = ("taskRoles", role_name, "prerequisites", index)
                 message = f"there is no prerequisite named {name!r}"
-                report.add(at, message, "reference", value=name, suggestion=did_you_mean(name, every_name))
+                report.add(
+                    at, message, "reference", value=name, suggestion=report.did_you_mean(name, every_name)
+                )
 
 
 def _report_missing(at: Path, name: str, kind: str, names: list[str], report: Report) -> None:
     uri = "[ADDRESS]" if kind == "data" else "ADDRESS"
     entry = f"{{type: {kind}, name: {name or 'default'}, uri: {uri}}}"
-    suggestion = did_you_mean(name, names) or f"add {entry} to `prerequisites`"
+    suggestion = report.did_you_mean(name, names) or f"add {entry} to `prerequisites`"
     report.add(
         at, f"there is no {kind} prerequisite named {name!r}", "reference", value=name, suggestion=suggestion
     )
@@ -156,7 +161,7 @@ def _check_deployments(data: dict[str, Any], report: Report) -> None:
     if isinstance(wanted, str) and wanted not in names:
         at = ("defaults", "deployment")
         message = f"there is no deployment named {wanted!r}"
-        report.add(at, message, "reference", value=wanted, suggestion=did_you_mean(wanted, names))
+        report.add(at, message, "reference", value=wanted, suggestion=report.did_you_mean(wanted, names))
 
 
 def _check_collisions(data: dict[str, Any], report: Report) -> None:

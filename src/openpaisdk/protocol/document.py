@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 from openpaisdk.protocol.problems import Path, Position, Problem, reject, too_deep
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    class Marks(Protocol):
+        """Finds values, or the keys that lead to them, in a text."""
+
+        def value(self, path: Path) -> Position | None: ...
+
+        def key(self, path: Path) -> Position | None: ...
+
 
 # Far above what any server accepts: a data set or a log given by mistake is refused before it is parsed.
 _LARGEST_TEXT = 8_000_000
-
-
-class Marks(Protocol):
-    def value(self, path: Path) -> Position | None: ...
-
-    def key(self, path: Path) -> Position | None: ...
 
 
 class Document:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from openpaisdk.errors import UsageError
 from openpaisdk.protocol.problems import shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _STEP = re.compile(r"((?:\\.|[^\\.\[\]])+)|\[(\d+)\]")
 _HINT = "write PATH=VALUE, for example taskRoles.worker.instances=4"

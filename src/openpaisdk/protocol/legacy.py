@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from openpaisdk.protocol.document import Document
 from openpaisdk.protocol.names import normalise_role, safe_name
@@ -11,6 +10,10 @@ from openpaisdk.protocol.problems import MASK, Problem
 from openpaisdk.protocol.scalars import as_text
 from openpaisdk.protocol.schema import identifier
 from openpaisdk.protocol.shapes import AnyMapping, ListOf, Record, Report, Text, Whole, is_whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _TEXT = Text()
 _WORD = Text(r"[A-Za-z0-9._~]+\Z", "letters, digits, `.`, `_` and `~`")

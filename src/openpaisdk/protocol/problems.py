@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from itertools import islice
 
 from openpaisdk.errors import InvalidJobError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 Path = tuple["str | int", ...]
 Position = tuple[int, int]
@@ -15,6 +19,7 @@ MASK = "******"
 # Levels of nesting; jobs have about ten.
 DEEPEST = 100
 _LONGEST_SHOWN_VALUE = 60
+_MOST_COMPARED = 200
 # Keys below these are names chosen by people; ajv writes such steps as ['name'] and all others as .name
 _NAMED_BY_PEOPLE = ("taskRoles", "ports")
 
@@ -88,7 +93,7 @@ def shown(value: Any) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was probably meant."""
-    words = list(known)
+    words = list(islice(known, _MOST_COMPARED))
     by_letters = {_letters(candidate): candidate for candidate in words}
     if found := by_letters.get(_letters(word)):
         return found

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from openpaisdk.protocol.problems import MASK
 
-Spec = Mapping[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Spec = Mapping[str, Any]
 
 
 def instances(role: Spec) -> int:

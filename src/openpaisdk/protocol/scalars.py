@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -26,7 +29,7 @@ _INTEGER = re.compile(
 )
 _FLOAT = re.compile(
     r"""[-+]?(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?
-      | \.[0-9_]*[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?
+      | \.(?=_*[0-9])[0-9_]+(?:[eE][-+]?[0-9]+)?
       | [-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*
       | [-+]?\.(?:inf|Inf|INF)
       | \.(?:nan|NaN|NAN)""",

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar
 
 from openpaisdk.protocol.names import LONGEST_JOB_NAME, normalise_role, safe_name
 from openpaisdk.protocol.problems import Path
-from openpaisdk.protocol.shapes import (
-    AnyMapping,
-    Choice,
-    ListOf,
-    Named,
-    Number,
-    Record,
-    Report,
-    Shape,
-    Text,
-    Whole,
-)
+from openpaisdk.protocol.shapes import AnyMapping, Choice, ListOf, Named, Number, Record, Report, Text, Whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
+
+    from openpaisdk.protocol.shapes import Shape
 
 PREREQUISITE_TYPES = ("dockerimage", "script", "output", "data")
 

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
 
 from openpaisdk.protocol.document import Document
 from openpaisdk.protocol.problems import MASK, Path, Problem, did_you_mean, shown
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    class Shape(Protocol):
+        """Reports all that is wrong with a value; the path is for the report only."""
+
+        def check(self, value: Any, at: Path, report: Report) -> None: ...
+
+
+_MOST_SUGGESTIONS = 100
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT])i?B?\s*", re.IGNORECASE)
 _MEGABYTES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
 
@@ -50,6 +60,10 @@ class Report:
         got = MASK if value is not None and _is_secret(at) else shown(value)
         self.add(at, f"expected {what}, got {got}", keyword, value=value, suggestion=suggestion)
 
+    def did_you_mean(self, word: str, known: Iterable[str]) -> str | None:
+        """What was probably meant; not looked for any more where hundreds of things are wrong."""
+        return did_you_mean(word, known) if len(self.problems) < _MOST_SUGGESTIONS else None
+
     def _place(self, at: Path, on_key: bool) -> tuple[int, int] | None:
         if self._document is None:
             return None
@@ -61,10 +75,6 @@ class Report:
 
 def _is_secret(at: Path) -> bool:
     return bool(at) and (at[0] == "secrets" or at[-1] == "password")
-
-
-class Shape(Protocol):
-    def check(self, value: Any, at: Path, report: Report) -> None: ...
 
 
 class Text:
@@ -134,7 +144,9 @@ class Choice:
         if isinstance(value, bool) or value not in self._allowed:
             words = " or ".join(dict.fromkeys(f"`{item}`" for item in self._allowed))
             names = [item for item in self._allowed if isinstance(item, str)]
-            suggestion = did_you_mean(value, names) if isinstance(value, str) and len(names) > 1 else None
+            suggestion = (
+                report.did_you_mean(value, names) if isinstance(value, str) and len(names) > 1 else None
+            )
             report.expected(at, words, value, keyword="enum", suggestion=suggestion)
 
 
@@ -195,7 +207,7 @@ class Record:
                 self._report_unknown(key, item, value, at, report)
 
     def _report_unknown(self, key: Any, item: Any, value: dict[str, Any], at: Path, report: Report) -> None:
-        suggestion = did_you_mean(str(key), [known for known in self._fields if known not in value])
+        suggestion = report.did_you_mean(str(key), [known for known in self._fields if known not in value])
         if self._unknown == "lenient" and suggestion is None:
             return
         report.add(

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections import namedtuple
 from collections.abc import Mapping
-from typing import Any
 
-from openpaisdk.protocol.reading import Spec, prerequisite
+from openpaisdk.protocol.reading import prerequisite
 from openpaisdk.protocol.scalars import as_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from openpaisdk.protocol.reading import Spec
 
 DOCKER_HUB = "https://index.docker.io/v1/"
 
-_TAG = re.compile(r"<%\s*([#^/>{&=!]?)\s*((?:(?!<%|%>).)*?)\s*%>", re.DOTALL)
+_TAG = re.compile(r"<%((?:(?!<%|%>).)*)%>", re.DOTALL)
 _INDEX = re.compile(r"\[(\d+)\]")
+_SIGNS = tuple("#^/>{&=!")  # Mustache's sections, partials, unescaped values, delimiters and comments
+
+_Tag = namedtuple("_Tag", "start end sign name")
 
 
 def render(text: str, context: Mapping[str, object]) -> str:
@@ -23,15 +32,16 @@ def render(text: str, context: Mapping[str, object]) -> str:
     """
     rendered: list[str] = []
     at = 0
-    while found := _TAG.search(text, at):
-        rendered.append(text[at : found.start()])
-        at = found.end()
-        sign, reference = found.groups()
-        if sign in ("#", "^"):
-            at = _end_of_section(text, at, reference)
-        elif not sign:
-            value = lookup(reference, context)
-            rendered.append(found[0] if value is None else as_text(value))
+    tags = _tags(text)
+    section_ends = _section_ends(tags)
+    for tag in tags:
+        if tag.start < at:  # inside a section
+            continue
+        rendered.append(text[at : tag.start])
+        at = section_ends.get(tag.start, tag.end)
+        if not tag.sign:
+            value = lookup(tag.name, context)
+            rendered.append(text[tag.start : tag.end] if value is None else as_text(value))
     rendered.append(text[at:])
     return "".join(rendered).strip()
 
@@ -51,7 +61,7 @@ def lookup(reference: str, context: Mapping[str, object]) -> Any:
 
 def references(text: str) -> list[str]:
     """Every reference in the text, in order, each once, with `[n]` written as `.n`."""
-    found = (_INDEX.sub(r".\1", name) for sign, name in _TAG.findall(text) if not sign and name)
+    found = (_INDEX.sub(r".\1", tag.name) for tag in _tags(text) if not tag.sign and tag.name)
     return list(dict.fromkeys(found))
 
 
@@ -110,12 +120,22 @@ def render_auth(
     return registry or DOCKER_HUB, user, password
 
 
-def _end_of_section(text: str, at: int, name: str) -> int:
-    """Behind the closing tag of a section; a section that is never closed has no body."""
-    depth = 1
-    for found in _TAG.finditer(text, at):
-        if found[2] == name:
-            depth += {"#": 1, "^": 1, "/": -1}.get(found[1], 0)
-        if depth == 0:
-            return found.end()
-    return at
+def _tags(text: str) -> list[_Tag]:
+    found = []
+    for match in _TAG.finditer(text):
+        inside = match[1].strip()
+        sign = inside[:1] if inside[:1] in _SIGNS else ""
+        found.append(_Tag(match.start(), match.end(), sign, inside[len(sign) :].strip()))
+    return found
+
+
+def _section_ends(tags: list[_Tag]) -> dict[int, int]:
+    """Start of a section's first tag -> end of its last; a section that is never closed has no body."""
+    ends: dict[int, int] = {}
+    opened: dict[str, list[int]] = {}
+    for tag in tags:
+        if tag.sign in ("#", "^"):
+            opened.setdefault(tag.name, []).append(tag.start)
+        elif tag.sign == "/" and opened.get(tag.name):
+            ends[opened[tag.name].pop()] = tag.end
+    return ends

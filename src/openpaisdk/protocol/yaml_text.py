@@ -63,6 +63,7 @@ class YamlMarks:
 
     def __init__(self, root: Any) -> None:
         self._root = root
+        self._known: dict[int, dict[Any, tuple[Any, Any]]] = {}
 
     def value(self, path: Path) -> Position | None:
         found = self._walk(path)
@@ -77,7 +78,30 @@ class YamlMarks:
         for step in path:
             if found is None:
                 return None
-            found = _child(found[1], step)
+            found = self._child(found[1], step)
+        return found
+
+    def _child(self, node: Any, step: str | int) -> tuple[Any, Any] | None:
+        if isinstance(node, yaml.SequenceNode):
+            inside = isinstance(step, int) and step < len(node.value)
+            return (None, node.value[step]) if inside else None
+        return self._entries(node).get(step) if isinstance(node, yaml.MappingNode) else None
+
+    def _entries(self, node: Any) -> dict[Any, tuple[Any, Any]]:
+        """Key -> its node and the node of the value, merged ones included; later keys win, as in the data."""
+        if id(node) in self._known:
+            return self._known[id(node)]
+        found = self._known[id(node)] = {}
+        merged: list[Any] = []
+        for key_node, value_node in node.value:
+            if isinstance(key_node, yaml.ScalarNode):
+                found[_key(key_node)] = key_node, value_node
+                if key_node.value == "<<" and key_node.tag is _PLAIN:
+                    merged += value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]
+        for other in merged:
+            if isinstance(other, yaml.MappingNode):
+                for key, entry in self._entries(other).items():
+                    found.setdefault(key, entry)
         return found
 
 
@@ -195,24 +219,6 @@ def _key(node: Any) -> str:
     """Keys are texts, as in JavaScript: `1: x` is `"1": x`."""
     text: str = node.value
     return as_text(resolve(text)) if node.tag is _PLAIN else text
-
-
-def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
-    if isinstance(node, yaml.SequenceNode):
-        inside = isinstance(step, int) and step < len(node.value)
-        return (None, node.value[step]) if inside else None
-    if not isinstance(node, yaml.MappingNode):
-        return None
-    merged: list[Any] = []
-    for key_node, value_node in reversed(node.value):
-        if not isinstance(key_node, yaml.ScalarNode):
-            continue
-        key = _key(key_node)
-        if key == step:
-            return key_node, value_node
-        if key == "<<":
-            merged += value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]
-    return next((found for other in merged if (found := _child(other, step))), None)
 
 
 def _weight(value: Any, known: dict[int, int]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -443,3 +444,14 @@ def test_a_problem_as_data() -> None:
     assert str(problem) == (
         "job.yaml:27:16: taskRoles.worker.instances: expected an integer of at least 1, got 'two'"
     )
+
+
+def test_thousands_of_problems_cost_no_time() -> None:
+    role = "{dockerImage: imag%d, resourcePerInstance: {cpus: 1}, commands: [x]}"
+    text = "prerequisites:\n" + "".join(
+        f"- {{type: dockerimage, name: img{i}, uri: u}}\n" for i in range(900)
+    )
+    text += "taskRoles:\n" + "".join(f"  r{i}: {role % (i + 5000)}\n" for i in range(700))
+    started = time.process_time()
+    assert len(problems_of(text, strict=False)) > 3000
+    assert time.process_time() - started < 3

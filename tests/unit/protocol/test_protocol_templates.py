@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -153,3 +154,14 @@ def test_cautions_name_references_to_nothing_and_secrets_that_get_changed() -> N
     assert "a&b" not in "".join(map(str, found))
     unclosed = cautions(load(JOB.replace("- cp ", "- printf '<%s>' x; cp "), "job.yaml"))
     assert [p.keyword for p in unclosed if p.keyword == "template"] == ["template"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<%" + " " * 50_000, "<%#a%>" * 16_000, "<% " * 30_000, "<%#a%>" * 8_000 + "<%/a%>" * 8_000],
+    ids=["spaces", "sections", "openings", "nested sections"],
+)
+def test_hostile_texts_cost_no_time(text: str) -> None:
+    started = time.process_time()
+    render(text, CONTEXT)
+    assert time.process_time() - started < 2
