@@ -1,1 +1,1 @@
-"""The embedded cluster: OpenPAI's REST API in front of a durable queue, started as `python -m openpaisdk.server`."""
+"""The embedded cluster: OpenPAI's REST API and a durable queue; `python -m openpaisdk.server` starts it."""

@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import signal
-import socket
 import sys
 import time
 from contextlib import suppress
@@ -19,8 +18,6 @@ from openpaisdk.errors import ConfigError, ConflictError, OpenPAIError
 from openpaisdk.server import settings as options
 from openpaisdk.server.settings import Settings
 from openpaisdk.version import __version__
-
-GRACEFUL_SECONDS = 3
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -76,11 +73,12 @@ async def _serve(chosen: Settings) -> int:
     from openpaisdk.server.accounts import Accounts
     from openpaisdk.server.app import build_app
     from openpaisdk.server.database import Database
+    from openpaisdk.server.listening import Listener, address_of, bind
     from openpaisdk.server.services import Services
 
     _raise_file_limit()
-    listener = _listen(chosen)
-    uri = _uri(chosen, listener)
+    bound = bind(chosen)
+    uri = address_of(chosen, bound)
     os.umask(0o077)
     db = Database(chosen.database)
     accounts = Accounts(db, virtual_clusters=chosen.virtual_clusters)
@@ -88,12 +86,12 @@ async def _serve(chosen: Settings) -> int:
     launcher = default_launcher(chosen.launcher, fake_gpus=chosen.fake_gpus)
     stopping = asyncio.Event()
     services = Services(chosen, db, accounts, launcher, uri=uri, request_stop=stopping.set)
-    server = _uvicorn(build_app(services), chosen)
+    listener = Listener(build_app(services), chosen)
     services.start()
-    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+    serving = asyncio.ensure_future(listener.serve(sockets=[bound]))
     _stop_on_signals(stopping)
     try:
-        while not server.started and not serving.done():
+        while not listener.started and not serving.done():
             await asyncio.sleep(0.001)
         if not chosen.local:
             _greet(accounts, uri)
@@ -105,67 +103,11 @@ async def _serve(chosen: Settings) -> int:
         # Streams look at `closing` and end by themselves, so that nobody is cut off in the middle of a line.
         services.closing.set()
         services.loop.changes.tell_all()
-        server.should_exit = True
+        listener.stop()
         await asyncio.gather(serving, return_exceptions=True)
         await services.close()
         _forget_state(chosen)
     return 0
-
-
-def _uvicorn(app: Any, chosen: Settings) -> Any:
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        """Leaves signals to us."""
-
-        def install_signal_handlers(self) -> None:
-            return None
-
-        def capture_signals(self) -> Any:
-            from contextlib import nullcontext
-
-            return nullcontext()
-
-    config = uvicorn.Config(
-        app,
-        http="auto",
-        ws="none",
-        loop="asyncio",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=GRACEFUL_SECONDS,
-        backlog=4096,
-        ssl_certfile=str(chosen.tls_cert) if chosen.tls_cert else None,
-        ssl_keyfile=str(chosen.tls_key) if chosen.tls_key else None,
-    )
-    return Server(config)
-
-
-def _listen(chosen: Settings) -> socket.socket:
-    """Bound before anything else is done, so that a taken port is told at once."""
-    host = chosen.host.strip("[]")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, chosen.port))
-    except OSError as error:
-        listener.close()
-        raise ConfigError(
-            f"cannot listen on {chosen.host}:{chosen.port}: {error.strerror}",
-            hint="choose another --port or --host",
-        ) from error
-    return listener
-
-
-def _uri(chosen: Settings, listener: socket.socket) -> str:
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(chosen.host, chosen.host)  # noqa: S104 - what was asked for
-    if ":" in host and not host.startswith("["):
-        host = f"[{host}]"
-    return f"{chosen.scheme}://{host}:{listener.getsockname()[1]}"
 
 
 def _raise_file_limit() -> None:

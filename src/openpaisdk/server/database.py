@@ -33,9 +33,9 @@ class _Write(NamedTuple):
 class Database:
     """Durable state of the server.
 
-    `read` serves short queries on the event-loop thread, `query` long ones on a thread of their own, `write` runs
-    a function inside the next group commit and returns once that is on the disk (synchronous=FULL: measured at
-    0.2 ms per group, so nothing was gained by giving it up).
+    `read` serves short queries on the event-loop thread, `query` long ones on a thread of their own. `write`
+    runs a function inside the next group commit and returns once that is on the disk (synchronous=FULL:
+    measured at 0.2 ms per group, so nothing was gained by giving it up).
     """
 
     def __init__(self, path: str | Path, *, schemas: tuple[str, ...] = SCHEMAS) -> None:
@@ -71,7 +71,7 @@ class Database:
         found = int(self._writer.execute("PRAGMA user_version").fetchone()[0])
         if found > SCHEMA_VERSION:
             raise ConfigError(
-                f"{self.path} was written by a newer version (schema {found}, this one knows {SCHEMA_VERSION})",
+                f"{self.path} is of a newer version: schema {found}, this one knows {SCHEMA_VERSION}",
                 hint="upgrade openpaisdk, or start with another --data-dir",
             )
         for name in schemas:
@@ -81,8 +81,8 @@ class Database:
     async def write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """Run `fn` in the next transaction; returns its value when the commit is durable.
 
-        What `fn` raises undoes its own statements only and is raised here. A disk that is full or failing raises
-        UnavailableError, and nothing of the group is kept.
+        What `fn` raises undoes its own statements only and is raised here. A disk that is full or failing
+        raises UnavailableError, and nothing of the group is kept.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()

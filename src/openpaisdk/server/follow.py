@@ -18,7 +18,7 @@ Key = tuple[int, str, int, int, str]
 
 
 class Choice(NamedTuple):
-    """What a follower wants to see; `positions` are byte offsets by `attempt/role/index/task attempt/stream`."""
+    """What a follower wants; `positions` are byte offsets by `attempt/role/index/task attempt/stream`."""
 
     streams: tuple[str, ...] = ("stdout", "stderr")
     tasks: frozenset[str] = frozenset()
@@ -105,7 +105,7 @@ class JobFollower:
         return wake
 
     def _look(self) -> list[bytes]:
-        """Take in what changed in the job: its state, logs that appeared, logs that will not grow any more."""
+        """Take in what changed in the job: its state, new logs, logs that will not grow any more."""
         if not self._job_changed:
             return []
         self._job_changed = False
@@ -208,7 +208,7 @@ def _piece(key: Key, offset: int, text: str) -> dict[str, Any]:
 
 
 def _first_attempt(job: JobRow, choice: Choice) -> int:
-    """The attempt to begin with: the newest, or an earlier one that a client who comes back has not read out."""
+    """The attempt to begin with: the newest, or the one that a client who comes back was at."""
     known = [int(number) for place in choice.positions if (number := place.partition("/")[0]).isdigit()]
     return min([*known, job.attempt or 0])
 
@@ -216,7 +216,7 @@ def _first_attempt(job: JobRow, choice: Choice) -> int:
 async def stream_log(
     services: Any, job: JobRow, find: Callable[[], TaskRow | None], tail: Tail
 ) -> AsyncIterator[bytes]:
-    """One log from its position on until its task is over; the id of each event is the byte offset after it."""
+    """One log from its position on until its task is over; the id of an event is the offset after it."""
     signal = asyncio.Event()
     ends = [
         services.loop.changes.subscribe(job.id, signal.set),

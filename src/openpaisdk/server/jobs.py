@@ -1,7 +1,7 @@
 """All SQL about jobs, their attempts, tasks, tags and events.
 
-Methods that change something take the connection of the transaction they belong to, so that one turn of the loop
-is one commit; methods that read use the connection of the calling thread.
+Methods that change something take the connection of the transaction they belong to, so that one turn of the
+loop is one commit; methods that read use the connection of the calling thread.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from openpaisdk.server.schema import SCHEMA as SCHEMA
 
 JOB_COLUMNS = ", ".join(JobRow._fields)
 _TASK_COLUMNS = (
-    "t.role, t.idx, t.uid, t.sub_state, t.retries, t.user_retries, t.retry_at, t.created, t.launched, t.completed,"
-    " t.exit_code, coalesce(a.task_attempt, t.task_attempt), a.uid, coalesce(a.sub_state, t.sub_state), a.node, a.ip,"
-    " coalesce(a.ports, '{}'), coalesce(a.gpus, ''), a.handle, a.kill_code, a.created, a.launched, a.completed,"
-    " a.exit_code, a.outcome"
+    "t.role, t.idx, t.uid, t.sub_state, t.retries, t.user_retries, t.retry_at, t.created, t.launched,"
+    " t.completed, t.exit_code, coalesce(a.task_attempt, t.task_attempt), a.uid,"
+    " coalesce(a.sub_state, t.sub_state), a.node, a.ip, coalesce(a.ports, '{}'), coalesce(a.gpus, ''),"
+    " a.handle, a.kill_code, a.created, a.launched, a.completed, a.exit_code, a.outcome"
 )
 _TASKS = (
     "FROM tasks t LEFT JOIN task_attempts a ON a.job_id = t.job_id AND a.attempt = t.attempt"
     " AND a.role = t.role AND a.idx = t.idx"
 )
 _CURRENT = " AND a.task_attempt = t.task_attempt"
+_OF_ATTEMPT = " WHERE t.job_id = ? AND t.attempt = ?"
+_OF_TASK = _OF_ATTEMPT + " AND t.role = ? AND t.idx = ?"
 
 
 class JobStore:
@@ -102,7 +104,7 @@ class JobStore:
     ) -> list[TaskRow]:
         """The tasks of one job attempt, each with its current task attempt."""
         rows = (connection or self.db.read).execute(
-            f"SELECT {_TASK_COLUMNS} {_TASKS}{_CURRENT} WHERE t.job_id = ? AND t.attempt = ? ORDER BY t.role, t.idx",
+            f"SELECT {_TASK_COLUMNS} {_TASKS}{_CURRENT}{_OF_ATTEMPT} ORDER BY t.role, t.idx",
             (job_id, attempt),
         )
         return [TaskRow._make(row) for row in rows]
@@ -110,8 +112,7 @@ class JobStore:
     def tasks_with_history(self, job_id: int, attempt: int) -> list[TaskRow]:
         """The tasks of one job attempt, once per task attempt."""
         rows = self.db.read.execute(
-            f"SELECT {_TASK_COLUMNS} {_TASKS} WHERE t.job_id = ? AND t.attempt = ?"
-            " ORDER BY t.role, t.idx, a.task_attempt",
+            f"SELECT {_TASK_COLUMNS} {_TASKS}{_OF_ATTEMPT} ORDER BY t.role, t.idx, a.task_attempt",
             (job_id, attempt),
         )
         return [TaskRow._make(row) for row in rows]
@@ -130,8 +131,7 @@ class JobStore:
     def task_history(self, job_id: int, attempt: int, role: str, index: int) -> list[TaskRow]:
         """One task with each of its attempts, newest first."""
         rows = self.db.read.execute(
-            f"SELECT {_TASK_COLUMNS} {_TASKS} WHERE t.job_id = ? AND t.attempt = ? AND t.role = ? AND t.idx = ?"
-            " ORDER BY a.task_attempt DESC",
+            f"SELECT {_TASK_COLUMNS} {_TASKS}{_OF_TASK} ORDER BY a.task_attempt DESC",
             (job_id, attempt, role, index),
         )
         return [TaskRow._make(row) for row in rows]
@@ -140,7 +140,7 @@ class JobStore:
         self, job_id: int, attempt: int, role: str, index: int, task_attempt: int
     ) -> TaskRow | None:
         row = self.db.read.execute(
-            f"SELECT {_TASK_COLUMNS} {_TASKS} WHERE t.job_id = ? AND t.attempt = ? AND t.role = ? AND t.idx = ? AND a.task_attempt = ?",
+            f"SELECT {_TASK_COLUMNS} {_TASKS}{_OF_TASK} AND a.task_attempt = ?",
             (job_id, attempt, role, index, task_attempt),
         ).fetchone()
         return TaskRow._make(row) if row else None
@@ -155,8 +155,8 @@ class JobStore:
     def events(self, job_id: int, type_: str | None = None) -> list[EventRow]:
         """The event log of a job, newest first."""
         rows = self.db.read.execute(
-            "SELECT id, role, idx, pod_uid, type, reason, message, first, last, count, component FROM job_events"
-            " WHERE job_id = ? AND (? IS NULL OR type = ?) ORDER BY last DESC, id DESC",
+            "SELECT id, role, idx, pod_uid, type, reason, message, first, last, count, component"
+            " FROM job_events WHERE job_id = ? AND (? IS NULL OR type = ?) ORDER BY last DESC, id DESC",
             (job_id, type_, type_),
         )
         return [EventRow._make(row) for row in rows]
@@ -210,7 +210,7 @@ class JobStore:
 
     @staticmethod
     def insert_task_attempts(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Rows (job_id, attempt, role, index, task attempt, uid, sub_state, node, ip, ports, gpus, created)."""
+        """Rows (job_id, attempt, role, idx, task attempt, uid, sub_state, node, ip, ports, gpus, created)."""
         connection.executemany(
             "INSERT OR REPLACE INTO task_attempts (job_id, attempt, role, idx, task_attempt, uid, sub_state,"
             " node, ip, ports, gpus, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -260,9 +260,10 @@ class JobStore:
         pod_uid: str | None = None,
         component: str = "server",
     ) -> None:
-        """A line in the event log; the same words again about the same task only raise the count of the last line."""
+        """A line in the event log; the same words about the same task again only raise its count."""
         last = connection.execute(
-            "SELECT id, role, idx, type, reason, message FROM job_events WHERE job_id = ? ORDER BY id DESC LIMIT 1",
+            "SELECT id, role, idx, type, reason, message FROM job_events WHERE job_id = ?"
+            " ORDER BY id DESC LIMIT 1",
             (job_id,),
         ).fetchone()
         if last and last[1:] == (role, index, type_, reason, message):
@@ -271,8 +272,8 @@ class JobStore:
             )
             return
         connection.execute(
-            "INSERT INTO job_events (job_id, role, idx, pod_uid, type, reason, message, first, last, component)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO job_events (job_id, role, idx, pod_uid, type, reason, message, first, last,"
+            " component) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (job_id, role, index, pod_uid, type_, reason, message, at, at, component),
         )
 

@@ -97,7 +97,7 @@ def sdk_extras(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 def prepare_folders(
     settings: Settings, job: JobRow, spec: Mapping[str, Any], gang: Sequence[TaskSpec]
 ) -> None:
-    """Make the job's own folders and lay its code into each task's working directory. Blocks; may be repeated."""
+    """Make the job's own folders and lay its code into each task's working directory. May be repeated."""
     home = settings.job_folder(job.user, job.name)
     for name in ("code", "output"):
         (home / name).mkdir(parents=True, exist_ok=True)

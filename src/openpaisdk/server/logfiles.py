@@ -10,7 +10,7 @@ PIECE = 64 * 1024
 
 
 def open_log(path: Path) -> int | None:
-    """A descriptor of a plain file; nothing that a task may have put in its place is followed or waited for."""
+    """A descriptor of a plain file; nothing that a task may have put in its place is followed."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -74,7 +74,7 @@ class Tail:
             self.offset = start_of_last_lines(fd, lines)
 
     def read(self, *, to_the_end: bool = False) -> str:
-        """The next piece, empty where there is none; at the end of a log half a character is shown as it is."""
+        """The next piece, empty where there is none; at the end half a character is shown as it is."""
         fd = self._open()
         if fd is None:
             return ""

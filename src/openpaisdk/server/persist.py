@@ -1,4 +1,4 @@
-"""What each decision of the scheduler means for the store: one function per action, all inside one transaction."""
+"""What each decision of the scheduler means for the store: one function per action, in one transaction."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ class Step:
             )
         JobStore.insert_task_attempts(connection, rows)
         connection.executemany(
-            "UPDATE tasks SET sub_state = ?, task_attempt = ?, exit_code = NULL, completed = NULL, retry_at = NULL"
-            " WHERE job_id = ? AND attempt = ? AND role = ? AND idx = ?",
+            "UPDATE tasks SET sub_state = ?, task_attempt = ?, exit_code = NULL, completed = NULL,"
+            " retry_at = NULL WHERE job_id = ? AND attempt = ? AND role = ? AND idx = ?",
             [(sub_state, start.task.task_attempt, *task_key(start.task)) for start in action.tasks],
         )
 

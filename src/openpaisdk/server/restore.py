@@ -1,4 +1,4 @@
-"""What a new server reads back from the store: unfinished jobs as the scheduler knows them, tasks as the launcher does."""
+"""What a new server reads back: unfinished jobs as the scheduler knows them, handles as the launcher does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from openpaisdk.scheduler import JobInfo, JobRecord, Placement, TaskRecord, Task
 from openpaisdk.server.jobs import JobStore
 from openpaisdk.server.rows import JobRow, TaskRow
 
-# Tasks in these states may have a process. Those that were only coming up are launched again, which starts none twice.
+# Tasks in these states may have a process. Those only coming up are launched again, which starts none twice.
 ALIVE = frozenset({"AttemptRunning", "AttemptDeletionRequested"})
 
 

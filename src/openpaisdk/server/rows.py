@@ -61,7 +61,7 @@ class AttemptRow(NamedTuple):
 
 
 class TaskRow(NamedTuple):
-    """One task of a job attempt together with one of its task attempts: its current one, unless said otherwise.
+    """One task of a job attempt with one of its task attempts: its current one, unless said otherwise.
 
     A task that was never launched has no task attempt; the columns about it are None then.
     """

@@ -1,17 +1,18 @@
-"""The tables about jobs: one row per job, job attempt, task, task attempt and event, and counters for the list."""
+"""The tables about jobs: a row per job, job attempt, task, task attempt and event; counters for the list."""
 
 from __future__ import annotations
 
-# Times are epoch milliseconds. `version` grows with every visible change of a job: caches and waiters compare it.
+# Times are epoch milliseconds. `version` grows with every visible change of a job: caches compare it.
 # Every index below serves an order or a filter that the portal and the command line offer; SQLite appends the
-# row id to each, so that equal values keep a stable order. `jobs_name` covers all that a keyword is looked for in.
+# row id to each, so that equal values keep a stable order. `jobs_name` covers what keywords are sought in.
 # A job without a priority class has '~', which sorts after every class as the contract wants nulls to.
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     user TEXT NOT NULL, name TEXT NOT NULL, debug_id TEXT NOT NULL, uid TEXT NOT NULL,
     state TEXT NOT NULL, sub_state TEXT NOT NULL, execution_type TEXT NOT NULL DEFAULT 'START',
-    retries INTEGER NOT NULL DEFAULT 0, user_retries INTEGER NOT NULL DEFAULT 0, retry_at REAL, retry_delay REAL,
+    retries INTEGER NOT NULL DEFAULT 0, user_retries INTEGER NOT NULL DEFAULT 0, retry_at REAL,
+    retry_delay REAL,
     submitted INTEGER NOT NULL, created INTEGER, launched INTEGER, completed INTEGER, exit_code INTEGER,
     vc TEXT NOT NULL, gpus INTEGER NOT NULL, tasks INTEGER NOT NULL, roles INTEGER NOT NULL,
     priority TEXT NOT NULL DEFAULT '~',
@@ -38,7 +39,8 @@ CREATE TABLE IF NOT EXISTS job_specs (
     job_id INTEGER PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE, spec TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS job_tags (
-    tag TEXT NOT NULL, job_id INTEGER NOT NULL REFERENCES jobs (id) ON DELETE CASCADE, PRIMARY KEY (tag, job_id)
+    tag TEXT NOT NULL, job_id INTEGER NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+    PRIMARY KEY (tag, job_id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS job_tags_job ON job_tags (job_id);
 

@@ -53,7 +53,7 @@ class _Launch:
 
 
 class Tasks:
-    """The tasks that run, or are about to, and their handles. Everything here happens on the event-loop thread.
+    """The tasks that run, or are about to, and their handles. All of it happens on the event-loop thread.
 
     `post(event, write)` hands the loop an event together with what has to be stored with it.
     """

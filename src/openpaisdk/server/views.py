@@ -1,4 +1,4 @@
-"""Stored rows as the JSON objects of OpenPAI's REST API: field names, null and absent keys exactly as its clients expect."""
+"""Stored rows as the JSON of OpenPAI's REST API: field names, null and absent keys as its clients expect."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _exit_type(code: int | None) -> str | None:
 
 
 def detail(job: JobRow, attempt: AttemptRow | None, tasks: list[TaskRow]) -> dict[str, Any]:
-    """A job as it stands in one of its attempts; no attempt yet means that keys about it are absent, not null.
+    """A job as it stands in one of its attempts; before the first, keys about it are absent, not null.
 
     A job that is back in the queue after a failed attempt still shows that attempt: its exit and its logs.
     """
@@ -215,7 +215,7 @@ def task_history(job: JobRow, attempt: int, history: list[TaskRow]) -> dict[str,
 
 
 def job_attempt(job: JobRow, attempt: AttemptRow | None, tasks: list[TaskRow]) -> dict[str, Any]:
-    """One attempt as the job-attempts resource shows it; before the first attempt it shows the waiting job."""
+    """One attempt as the job-attempts resource shows it; before the first, the waiting job."""
     code = attempt.exit_code if attempt else job.exit_code
     sub_state = attempt.sub_state if attempt else job.sub_state
     outcome = outcome_of(attempt.outcome) if attempt else {}

@@ -1,4 +1,4 @@
-"""Tells when a file has grown: inotify on Linux, one watch per file however many follow it; a slow look elsewhere."""
+"""Tells when a file has grown: inotify on Linux, one watch however many follow; a slow look elsewhere."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ LOOK_EVERY = 0.2
 class Watcher:
     """Calls back, on the event loop, after a file was written to.
 
-    A call means "look again", not "there is more": several writes may give one call. A file that does not exist
-    yet is looked for until it does. `inotify=False` forces the fallback.
+    A call means "look again", not "there is more": several writes may give one call. A file that does not
+    exist yet is looked for until it does. `inotify=False` forces the fallback.
     """
 
     def __init__(self, *, inotify: bool = True) -> None:

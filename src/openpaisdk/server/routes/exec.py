@@ -19,7 +19,7 @@ LARGEST_INPUT = 4 << 20
 
 
 class ExecRequest(msgspec.Struct):
-    """A command (a shell where it is empty) in `task`, written role/index; the first running task by default."""
+    """A command (a shell where it is empty) in `task` (role/index); by default the first that runs."""
 
     command: list[str] = []
     task: str | None = None
@@ -56,7 +56,8 @@ def _running_task(call: Call, job: JobRow, wanted: str | None) -> TaskRow:
     for task in tasks:
         running = task.handle and task.attempt_completed is None and task.attempt_launched is not None
         if running and wanted in (None, f"{task.role}/{task.idx}"):
-            return task
+            found: TaskRow = task
+            return found
     what = f"task {wanted} of job {job.path}" if wanted else f"no task of job {job.path}"
     raise ConflictError(
         f"{what} {'does not run' if wanted else 'runs'}.",

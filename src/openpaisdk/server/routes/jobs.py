@@ -175,7 +175,7 @@ def _storages(spec: dict[str, Any]) -> list[str]:
     media="text/yaml",
 )
 async def submit_job(call: Call) -> Submitted:
-    """Submit a job (YAML or JSON text, protocol v2); an Idempotency-Key makes a repeated call return the same job."""
+    """Submit a job (YAML or JSON text); an Idempotency-Key makes a repeated call return the same job."""
     text = call.body
     if text is None:
         raise InvalidJobError("The job has to be sent as text.", hint="send Content-Type: text/yaml")
@@ -209,7 +209,7 @@ def _filter(call: Call) -> JobFilter:
 
 @endpoint("GET", _JOBS, query=ListQuery, rate="list", returns=list[dict[str, Any]], errors=(400,))
 async def list_jobs(call: Call) -> Any:
-    """The jobs of everybody, newest first unless `order` says otherwise; `withTotalCount=true` wraps the page."""
+    """Everybody's jobs, newest first unless `order` says otherwise; `withTotalCount=true` wraps the page."""
     query: ListQuery = call.query
     if query.offset < 0 or query.limit < 0:
         raise UsageError("offset and limit must not be negative.")

@@ -137,8 +137,7 @@ def _authorise(call: Call) -> JobRow:
         call.caller = caller
         return find_job(call)
     expires = call.query.token.partition(".")[0]
-    path = "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{task_attempt}/logs/{name}"
-    wanted = _signed(call, path.format(**call.path), int(expires) if expires.isdigit() else 0)
+    wanted = _signed(call, f"{_LOGS}/{{name}}".format(**call.path), int(expires) if expires.isdigit() else 0)
     if not hmac.compare_digest(wanted, call.query.token) or int(expires) < time.time():
         raise AccessError("This address of a log is not valid any more.", hint="list the logs again")
     user, _, name = call.path["job"].partition("~")
