@@ -27,14 +27,14 @@ _INTEGER = re.compile(
                | [1-9](?:[0-9_]*[0-9])?(?::[0-5]?[0-9])* )""",
     re.VERBOSE,
 )
-_FLOAT = re.compile(
-    r"""[-+]?(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?
-      | \.(?=_*[0-9])[0-9_]+(?:[eE][-+]?[0-9]+)?
-      | [-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*
-      | [-+]?\.(?:inf|Inf|INF)
-      | \.(?:nan|NaN|NAN)""",
-    re.VERBOSE,
+_NOT_FINITE = {
+    **{sign + word: float(sign + "inf") for sign in ("", "+", "-") for word in (".inf", ".Inf", ".INF")},
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+}
+_WITH_POINT = re.compile(
+    r"(?:[-+]?(?:0|[1-9][\d_]*)(?:\.[\d_]*)?|\.(?=_*\d)[\d_]+)(?:[eE][-+]?\d+)?", re.ASCII
 )
+_SIXTIETHS = re.compile(r"[-+]?\d[\d_]*(?::[0-5]?\d)+\.[\d_]*", re.ASCII)
 # Read as something else by YAML 1.1 or 1.2 readers; written in quotes so that every reader agrees.
 _ELSEWHERE_SPECIAL = re.compile(
     r"(?i:y|n|yes|no|on|off|=|<<|0o[0-7]+|\d{4}-\d\d?-\d\d?(?:[Tt \t].*)?|[-+]?[\d_.:]+(?:e[-+]?\d+)?)"
@@ -49,7 +49,9 @@ def resolve(text: str) -> Any:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
         return _integer(text)
-    if _FLOAT.fullmatch(text) and text[-1] != "_":
+    if text in _NOT_FINITE:
+        return _NOT_FINITE[text]
+    if text[-1] != "_" and (_WITH_POINT.fullmatch(text) or _SIXTIETHS.fullmatch(text)):
         return _float(text)
     return text
 
@@ -93,8 +95,6 @@ def _float(text: str) -> float:
     digits = text.lstrip("+-").replace("_", "").lower()
     if ":" in digits:
         return sign * _base_sixty(digits)
-    if digits in (".inf", ".nan"):
-        return sign * float(digits[1:])
     if digits[:2] in ("0b", "0x"):
         return sign * float("inf")
     return sign * float(digits)
