@@ -64,9 +64,9 @@ class Context:
         """Show or change the one status line; only on a terminal."""
         if self.talk is None or not self.terminal or text == self._status:
             return
-        from shutil import get_terminal_size
+        from openpaisdk.commands.overview import terminal_width
 
-        width = get_terminal_size().columns - 1
+        width = terminal_width() - 1
         self.talk.write("\r\x1b[2K" + (text if len(text) <= width else text[: width - 1] + "…"))
         self.talk.flush()
         self._status = text

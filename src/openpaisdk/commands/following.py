@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from openpaisdk.commands import TABLE
 from openpaisdk.commands.job_logs import as_written, marker, record
 from openpaisdk.commands.wording import duration
 
@@ -39,7 +40,8 @@ def last_words(found: Outcome) -> str:
     """`train-8f3a  succeeded in 4.2 s`, with the next step where it did not."""
     time = f" in {duration(found['seconds'])}" if found["seconds"] is not None else ""
     if found.state == "SUCCEEDED":
-        return f"{found.name}  succeeded{time}"
+        fetch = f" · opai output download -j {found.name}" if "output" in TABLE else ""
+        return f"{found.name}  succeeded{time}{fetch}"
     if found.state == "STOPPED":
         return f"{found.name}  stopped{time}"
     return f"{found.name}  failed with exit code {found.exit_code}{time} · opai job why {found.name}"

@@ -67,7 +67,7 @@ def _followed(
 def _written(
     args: Namespace, cluster: Cluster, detail: Any, tasks: list[str], streams: list[str], lines: bool
 ) -> Iterator[dict[str, Any]]:
-    from openpaisdk.errors import NotFoundError
+    from openpaisdk.errors import OpenPAIError
 
     for label, _ in each_task(detail):
         if tasks and label not in tasks:
@@ -76,11 +76,12 @@ def _written(
         for stream in streams:
             try:
                 text = cluster.read_log(args.job, role, index, stream=stream, tail=args.tail)
-            except NotFoundError as error:
-                if error.code != "NoTaskLogError":
+            except OpenPAIError as error:
+                # Nothing placed yet; or (416) the end of a log that is still empty was asked for.
+                if error.code != "NoTaskLogError" and error.http_status != 416:
                     raise
                 continue
-            for piece in text.removesuffix("\n").split("\n") if lines and text else [text]:
+            for piece in (text.removesuffix("\n").split("\n") if lines else [text]) if text else ():
                 yield {"task": label, "stream": stream, "text": piece}
 
 

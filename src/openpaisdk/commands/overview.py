@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from openpaisdk.commands import GROUPS, TABLE
 
 TYPE_CHECKING = False
@@ -10,6 +12,17 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "json", "yaml", "name")
 GLOBAL_WITH_VALUE = ("-o", "--output", "-a", "--cluster-alias")
+
+
+def terminal_width() -> int:
+    """Columns of the terminal, or `COLUMNS`, or 80."""
+    wished = os.environ.get("COLUMNS", "")
+    if wished.isdigit() and int(wished) > 0:
+        return int(wished)
+    try:
+        return os.get_terminal_size(2).columns or 80
+    except OSError:
+        return 80
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], list[str], list[str]]:

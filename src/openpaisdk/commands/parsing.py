@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from openpaisdk.commands import SAME_AS, TABLE
-from openpaisdk.commands.overview import FORMATS
+from openpaisdk.commands.overview import FORMATS, terminal_width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,20 @@ class HelpShown(Exception):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.text = text
+
+
+class _Layout(argparse.RawDescriptionHelpFormatter):
+    """Knows its width: left to itself, argparse loads half of shutil to measure the terminal per argument."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=terminal_width() - 2)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        """`-i, --image IMAGE`, as Python 3.13 writes it, on every Python."""
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
 
 
 class _Help(argparse.Action):
@@ -84,11 +98,28 @@ def build_parser(group: str, verb: str) -> tuple[CommandParser, Any]:
         description=summary[0].upper() + summary[1:] + ".",
         add_help=False,
         allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Layout,
     )
     getattr(module, f"{_function(group, verb)}_arguments")(parser)
+    parser.usage = parser.usage or _usage(parser)
     add_common_options(parser)
     return parser, getattr(module, f"{_function(group, verb)}_run")
+
+
+def _usage(parser: CommandParser) -> str:
+    """`opai job task -t ROLE [options] COMMAND`: what must be there, in one line."""
+    words = [parser.prog]
+    words += [
+        f"{action.option_strings[0]} {action.metavar}"
+        for action in parser._actions
+        if action.required and action.option_strings
+    ]
+    words.append("[options]")
+    for action in parser._get_positional_actions():
+        name = str(action.metavar or "|".join(action.choices or (action.dest,)))
+        shapes = {"?": "[{}]", "*": "[{}...]", "+": "{}...", argparse.REMAINDER: "[--] {}"}
+        words.append(shapes.get(str(action.nargs), "{}").format(name))
+    return " ".join(words)
 
 
 def _function(group: str, verb: str) -> str:

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-# Words that start another program: the job is named after what they start.
+# Words that only begin a command: the job is named after what comes then.
 _STARTERS = (
     "python",
     "python3",
@@ -21,6 +21,15 @@ _STARTERS = (
     "accelerate",
     "deepspeed",
     "uv",
+    "sudo",
+    "nohup",
+    "exec",
+    "export",
+    "set",
+    "cd",
+    "for",
+    "while",
+    "if",
 )
 
 

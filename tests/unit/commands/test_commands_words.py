@@ -40,7 +40,7 @@ def test_help_of_every_command(group: str, verb: str, capsys: pytest.CaptureFixt
     assert main([group, verb, "-h"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith(f"usage: opai {group} {verb}")
-    assert "-o {table,json,yaml,name}" in shown
+    assert "-o, --output {table,json,yaml,name}" in shown
     assert "--cluster-alias" in shown
 
 
