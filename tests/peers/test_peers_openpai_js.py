@@ -93,7 +93,7 @@ def test_every_call_of_the_published_client(modules: Path, server: ServerProcess
 
 
 def test_its_pai_command_from_adding_the_cluster_to_reading_a_job(
-    modules: Path, server: ServerProcess, tmp_path: Path
+    modules: Path, server: ServerProcess, tmp_path: Path, empty_home: Path
 ) -> None:
     def pai(*arguments: str) -> str:
         done = subprocess.run(
@@ -110,6 +110,8 @@ def test_its_pai_command_from_adding_the_cluster_to_reading_a_job(
         return json.loads(pai("getj", "here", "from-pai"))  # type: ignore[no-any-return]
 
     (tmp_path / "job.yaml").write_text(JOB)
+    (empty_home / ".openpai").mkdir(exist_ok=True)
+    (empty_home / ".openpai" / "clusters.json").write_text("[]")  # it complains where there is none yet
     pai("addc", server.uri, server.user, server.token, "--alias", "here")
     assert "here" in pai("listc")
     assert '"status": 202' in pai("subj", "here", str(tmp_path / "job.yaml"))
