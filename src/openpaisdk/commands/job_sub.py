@@ -87,6 +87,7 @@ def job_from_words(args: Namespace) -> Job:
         env=pairs(args.env, "--env", "NAME=VALUE"),
         packages=args.package,
         vc=args.vc,
+        source=(),
     )
     retries, priority = setting("retries", args.retries), setting("priority", args.priority)
     if retries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from openpaisdk.job.code import names_local_files, send_code
 from openpaisdk.job.outcome import ENDED, Outcome, failure, outcome
 from openpaisdk.job.spec import DEFAULT_IMAGE, JobSpec, default
 from openpaisdk.job.words import clone_stem, command_text, exports, install_lines, name_stem
@@ -32,6 +33,9 @@ class Job(JobSpec):
         super().__init__(name, **spec)
         self.cluster: Cluster | None = None
         self.user: str | None = None
+        # Paths to send along, none of them meaning the current folder; None sends nothing.
+        self._sources: Sequence[str] | None = None
+        self._needs_source = False
 
     def __repr__(self) -> str:
         return f"<Job {self.name}{f' of {self.user}' if self.user else ''}>"
@@ -52,8 +56,13 @@ class Job(JobSpec):
         env: Mapping[str, str] | None = None,
         packages: Iterable[str] = (),
         vc: str | None = None,
+        source: str | Sequence[str] | None = None,
     ) -> Job:
-        """A job of one task role; without a name it gets one made from the command, never used before."""
+        """A job of one task role; without a name it gets one made from the command, never used before.
+
+        `source` names files, folders or globs to send along. Without it the current folder is sent if the
+        command names a file in it; an empty list sends nothing.
+        """
         from openpaisdk.protocol import unique_name
 
         text = command_text(command)
@@ -66,6 +75,10 @@ class Job(JobSpec):
         if wanted_vc:
             job.spec["defaults"] = {"virtualCluster": wanted_vc}
         job.spec.setdefault("extras", {})["submitFrom"] = "openpaisdk"
+        if source is None:
+            job._sources = () if names_local_files(text) else None
+        elif source:
+            job.source(*([source] if isinstance(source, str) else source))
         return job
 
     @classmethod
@@ -117,14 +130,21 @@ class Job(JobSpec):
         job.cluster, job.user = found, owner
         return job
 
+    def source(self, *paths: str) -> Job:
+        """Send these files, folders or globs along, the current folder when none is named."""
+        self._sources, self._needs_source = paths, True
+        return self
+
     def submit(self, cluster: Cluster | str | None = None) -> Job:
-        """Check and send it; returns itself. A cluster is named by alias, given, or the default one."""
+        """Check and send it, with its code; returns itself. A cluster is given, named, or the default one."""
         from openpaisdk.errors import InvalidJobError
 
         problems = self.check()
         if problems:
             raise InvalidJobError(f"job {self.name} is not valid", problems=problems)
         self.cluster = open_cluster(cluster)
+        if self._sources is not None:
+            send_code(self.spec, self.cluster, self._sources, required=self._needs_source)
         accepted = self.cluster.submit(self.spec)
         self.user = accepted.get("user") or self.cluster.user
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -119,3 +120,34 @@ def test_default_cluster_is_opened_once(cluster: Cluster, monkeypatch: pytest.Mo
         Job.from_command("ls").submit()
         Job.from_command("ls").submit("lab")
     assert opened == [None, "lab"]
+
+
+def test_code_goes_along_where_the_command_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pai = FakePAI(extensions=ALL_EXTENSIONS)
+    cluster = Cluster(
+        ClusterConfig("lab", "http://pai.example.org", user="ann", token="a-token"), transport=pai
+    )
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("print(1)")
+
+    def code_of(job: Job) -> object:
+        return job.submit(cluster).spec["extras"].get("openpaisdk", {}).get("code")
+
+    first = code_of(Job.from_command("python train.py --lr 0.1"))
+    assert first == code_of(Job.from_command("python train.py --lr 0.2"))
+    assert first is not None
+    assert code_of(Job.from_command("echo hi")) is None
+    assert code_of(Job.from_command("python train.py", source=[])) is None
+    assert code_of(Job.from_command("echo hi", source="train.py")) == first
+    assert code_of(Job.from_command("echo hi").source()) == first
+
+
+def test_code_on_a_cluster_without_a_place_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(
+        ClusterConfig("lab", "http://pai.example.org", user="ann", token="t"), transport=FakePAI()
+    )
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("print(1)")
+    assert Job.from_command("python train.py").submit(cluster).status() == "WAITING"
+    with pytest.raises(UsageError, match="has no place for code"):
+        Job.from_command("python train.py").source("train.py").submit(cluster)
