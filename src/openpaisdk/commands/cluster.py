@@ -162,8 +162,19 @@ def remove_run(args: Namespace, context: Context) -> Result:
     aliases = _aliases(args, list(load_clusters()))
     for alias in aliases:
         remove_cluster(alias)
+        _no_longer_default(alias)
         context.say(f"cluster {alias} removed")
     return Result(aliases, View("nothing"))
+
+
+def _no_longer_default(alias: str) -> None:
+    """A default that names a removed cluster would make every command fail."""
+    from openpaisdk.config import list_defaults, project_file, remove_default, user_file
+
+    for source, user_wide in ((project_file(), False), (user_file(), True)):
+        row = {"name": "cluster-alias", "value": alias, "source": source}
+        if row in list_defaults():
+            remove_default("cluster-alias", user_wide)
 
 
 def select_arguments(parser: ArgumentParser) -> None:

@@ -125,6 +125,17 @@ def test_only_one_cluster_needs_no_name(engine: Engine) -> None:
     assert engine.process(["cluster", "list"]) == []
 
 
+def test_a_removed_cluster_is_no_default(engine: Engine) -> None:
+    for alias in ("lab", "two"):
+        engine.process(["cluster", "add", alias, *ADDRESS, "--token", "t", "--no-check"])
+    engine.process(["cluster", "select", "lab"])
+    engine.process(["default", "add", "cluster-alias=lab"])
+    engine.process(["cluster", "remove", "two"])
+    assert len(engine.process(["default", "list"])) == 1
+    engine.process(["cluster", "remove", "lab"])
+    assert engine.process(["default", "list"]) == []
+
+
 def test_several_clusters_and_none_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     for alias in ("one", "two"):
