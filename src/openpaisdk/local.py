@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+# What is started, after the name of the interpreter.
+PROGRAM = ("-m", "openpaisdk.server")
 READY_WITHIN = 30.0
 STOPS_WITHIN = 10.0
+_started_here: set[int] = set()
 
 
 def state_file() -> str:
@@ -50,7 +53,7 @@ def ensure(*, restart_if_dead: bool = False) -> ClusterConfig:
         return _config(state)
     with locked(home_path("local", "server")):
         state = _read_state()
-        if state is not None and _alive(state):
+        if state is not None and _alive(state, thorough=True):
             if not _older(state) and (not restart_if_dead or _answers(state["uri"])):
                 return _config(state)
             _end(state, ask=_older(state))
@@ -78,12 +81,12 @@ def start(options: Sequence[str] = ()) -> ClusterConfig:
 
 
 def stop() -> dict[str, Any] | None:
-    """Stop the server and return what it was, None where none runs. Running tasks go on, found again later."""
+    """Stop the server and return what it was, None where none runs. Running tasks go on."""
     _refuse_windows()
     with locked(home_path("local", "server")):
         state = _read_state()
         _remove(_options_file())
-        running = state is not None and _alive(state)
+        running = state is not None and _alive(state, thorough=True)
         if state is not None and running:
             _end(state, ask=True)
         _remove(state_file())
@@ -202,27 +205,33 @@ def _older(state: dict[str, Any]) -> bool:
     return numbers(state.get("version")) < numbers(__version__)
 
 
-def _alive(state: dict[str, Any]) -> bool:
-    """Whether the process still runs and is not another one that got the same number."""
+def _alive(state: dict[str, Any], *, thorough: bool = False) -> bool:
+    """Whether the process still runs and is not another one that got the same number.
+
+    Where there is no /proc, telling them apart takes psutil: `thorough` loads it, for what does harm if wrong.
+    """
     pid = state["pid"]
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except OSError:
-        pass
+    if pid in _started_here:
+        try:
+            os.waitpid(pid, os.WNOHANG)
+        except OSError:
+            pass
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
     except OSError:
         return False
     began = _began(pid)
+    if began is None and thorough:
+        began = _began_by_psutil(pid)
+    if began == 0.0:
+        return False
     told = state.get("pid_started")
     # The clock that both are reckoned from may have been set in between, a little at a time.
     return began is None or not isinstance(told, (int, float)) or abs(began - told) < 3.0
 
 
 def _began(pid: int) -> float | None:
-    """When a process began, in seconds since the epoch; None where the machine does not say (no /proc)."""
+    """When a process began, in seconds since the epoch: 0 if it is over, None where there is no /proc."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -232,6 +241,18 @@ def _began(pid: int) -> float | None:
             boot = next(int(line.split()[1]) for line in file if line.startswith(b"btime"))
         return boot + int(fields[19]) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError, StopIteration):
+        return None
+
+
+def _began_by_psutil(pid: int) -> float | None:
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return 0.0 if process.status() == psutil.STATUS_ZOMBIE else float(process.create_time())
+    except psutil.NoSuchProcess:
+        return 0.0
+    except psutil.Error:
         return None
 
 
@@ -290,7 +311,7 @@ def _start(options: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     _remove(state_file())
     folder = os.path.dirname(state_file())
     receiving, sending = os.pipe()
-    command = [sys.executable, "-m", "openpaisdk.server", "--local"]
+    command = [sys.executable, *PROGRAM, "--local"]
     if "--data-dir" not in options:
         command += ["--data-dir", data_folder()]
     command += ["--state-file", state_file(), "--ready-fd", str(sending), *options]
@@ -313,15 +334,18 @@ def _start(options: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         line = _first_line(receiving, READY_WITHIN)
     finally:
         os.close(receiving)
-    # It outlives this process, so Popen need not watch it; `_alive` collects it should it end before.
-    process.returncode = 0
     try:
         ready = json.loads(line)
     except ValueError:
         ready = None
     state = _read_state()
     if isinstance(ready, dict) and state is not None:
+        # It outlives this process, so Popen need not watch it; `_alive` collects it should it end before.
+        process.returncode = 0
+        _started_here.add(process.pid)
         return state, ready
+    process.kill()
+    process.wait()
     last = _last_words(begin)
     raise UnavailableError(
         "the embedded server did not start" + (f": {last}" if last else f" within {READY_WITHIN:g} s"),

@@ -83,6 +83,7 @@ def not_json(response: Response, wanted: str = "JSON") -> errors.UnavailableErro
         error = errors.UnavailableError(
             f"{response.url} answered with {what} (HTTP {response.status})",
             hint="check that pai_uri is the address of an OpenPAI cluster (`opai cluster list`)",
+            http_status=response.status if response.status >= 400 else None,
         )
     error.reason = "garbled"  # type: ignore[attr-defined]
     return error

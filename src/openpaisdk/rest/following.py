@@ -6,6 +6,7 @@ import json
 
 from openpaisdk.errors import NotFoundError, OpenPAIError
 from openpaisdk.rest.calls import lacks_api
+from openpaisdk.rest.jobs import TERMINAL
 from openpaisdk.rest.logs import Logs
 from openpaisdk.transport import iter_events
 from openpaisdk.transport.retry import may_pass
@@ -179,7 +180,8 @@ class Following(Logs):
                             )
                         elif event == "state":
                             seen = (found.get("state"), found.get("subState"), found.get("attempt"))
-                            if seen != last:
+                            # The last state comes with `end`, after the rest of the logs.
+                            if seen != last and seen[0] not in TERMINAL:
                                 last = seen
                                 yield _change(found, final=False)
                         elif event == "end":

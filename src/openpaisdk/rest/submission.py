@@ -55,46 +55,70 @@ class Submission(Calls):
         self, name: str, data: dict[str, Any], text: bytes, headers: dict[str, str]
     ) -> dict[str, Any]:
         began = self._clock()
-        in_doubt = False
         waited = 0.0
         attempt = 0
+        in_doubt = unchecked = False
         while True:
-            try:
-                response = self.request("POST", "/api/v2/jobs", headers=headers, body=text, safe=False)
-                return _object(response.text)
-            except ConflictError:
-                if in_doubt and self._was_accepted(name, data, began):
-                    return {"status": 202}
-                raise
-            except RateLimitedError as error:
-                # Refused before it was looked at, so there is nothing to look up.
-                failed: OpenPAIError = error
-            except (UnavailableError, ServerError) as error:
-                failed = error
-                if getattr(error, "sent", True) and getattr(error, "reason", "") not in ("garbled", "tls"):
-                    in_doubt = True
-                    if "submit-key" not in self.extensions and self._was_accepted(name, data, began):
+            if not unchecked:
+                try:
+                    return self._post(text, headers)
+                except ConflictError:
+                    if in_doubt and self._was_accepted(name, data, began):
                         return {"status": 202}
+                    raise
+                except (UnavailableError, ServerError) as error:
+                    failed: OpenPAIError = error
+                    unchecked = _may_have_arrived(error)
+                    in_doubt = in_doubt or unchecked
+            repeat = may_pass(failed)
+            if unchecked:
+                accepted = self._was_accepted(name, data, began)
+                if accepted:
+                    return {"status": 202}
+                unchecked = accepted is None
+                repeat = repeat or unchecked
             wait = wait_before(failed, attempt)
             attempt += 1
-            if not may_pass(failed) or attempt >= ATTEMPTS or waited + wait > PATIENCE:
+            if not repeat or attempt >= ATTEMPTS or waited + wait > PATIENCE:
+                if unchecked:
+                    failed.hint = (
+                        f"it may have been accepted: look with `opai job status {name}` before you repeat it"
+                    )
                 raise failed
             if self._notice is not None:
                 self._notice(f"{failed.message}; submitting {name} again in {wait:g} s")
             self._sleep(wait)
             waited += wait
 
-    def _was_accepted(self, name: str, data: dict[str, Any], began: float) -> bool:
-        """Whether the job that the server has under this name is the one being submitted."""
+    def _post(self, text: bytes, headers: dict[str, str]) -> dict[str, Any]:
+        response = self.request("POST", "/api/v2/jobs", headers=headers, body=text, safe=False)
+        found = _object(response.text)
+        if not found:
+            from openpaisdk.rest.failures import not_json
+
+            raise not_json(response)
+        return found
+
+    def _was_accepted(self, name: str, data: dict[str, Any], began: float) -> bool | None:
+        """Whether the job that the server has under this name is this one; None where it cannot tell now."""
         try:
             response = self.request("GET", self.job_path(name))
             config = parse_spec(self.request("GET", self.job_path(name) + "/config").text)
         except NotFoundError:
             return False
+        except (UnavailableError, ServerError):
+            return None
         status = _object(response.text).get("jobStatus", {})
         return _same(config, data) and _recent(
             status.get("submissionTime"), response.headers.get("date"), self._clock() - began
         )
+
+
+def _may_have_arrived(error: OpenPAIError) -> bool:
+    """Whether the server may have acted on a request that ended with this error."""
+    if isinstance(error, RateLimitedError):
+        return False
+    return bool(getattr(error, "sent", True)) and getattr(error, "reason", "") not in ("garbled", "tls")
 
 
 def _text(spec: Mapping[str, Any] | str | bytes, keep_json: bool) -> bytes:

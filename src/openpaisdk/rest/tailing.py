@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 WINDOW = 16384
 ADDRESSES_GOOD_FOR = 100.0
+LISTS_APART = 10.0
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 5.0
 OUTAGE = 300.0
@@ -89,21 +90,14 @@ def _overlap(before: bytes, window: bytes) -> int:
     """How many bytes at the begin of the window are the last ones of `before`."""
     if not before or not window:
         return 0
-    size = min(len(before), len(window))
     # Found by the last bytes shown, the nearest match first, so that a repeated line is not shown twice.
-    probe = before[-min(size, 64) :]
+    probe = before[-64:]
     end = window.rfind(probe)
     while end >= 0:
         length = end + len(probe)
-        if length <= len(before):
-            if before.endswith(window[:length]):
-                return length
-        elif window[:length].endswith(before):
+        if before.endswith(window[:length]) or window[:length].endswith(before):
             return length
-        end = window.rfind(probe, 0, end + len(probe) - 1)
-    for length in range(min(size, 63), 0, -1):
-        if before.endswith(window[:length]):
-            return length
+        end = window.rfind(probe, 0, length - 1)
     return 0
 
 
@@ -113,7 +107,8 @@ class Log:
     def __init__(self, cluster: Following, job: str, ref: TaskRef, stream: str) -> None:
         self.ref = ref
         self.stream = stream
-        self.is_page = False
+        # One log for everything, as servers before 1.4 have it; read under the first name that is asked for.
+        self.is_single = False
         self._cluster = cluster
         self._job = job
         self._seen = Seen()
@@ -149,12 +144,16 @@ class Log:
     def _end(self) -> tuple[bytes, int | None]:
         response = self._get(self.stream, tail=True, position=None)
         if "html" in response.headers.get("content-type", ""):
-            self.is_page = True
             return log_text(response).encode(), None
         return response.body, 0 if response.status == 200 else _start(response)
 
     def _from(self, position: int, stream: str) -> bytes:
-        response = self._get(stream, tail=False, position=position)
+        try:
+            response = self._get(stream, tail=False, position=position)
+        except OpenPAIError as error:
+            if error.http_status == 416:
+                return b""
+            raise
         if response.status == 206:
             start = _start(response)
             return (
@@ -164,8 +163,14 @@ class Log:
 
     def _get(self, stream: str, tail: bool, position: int | None) -> Response:
         span = f"bytes={position}-" if position else None
+        moved = stream.endswith(".1")
         for last_try in (False, True):
-            uri = pick(self._addresses(tail, fresh=last_try), stream)
+            places = self._addresses(tail, fresh=last_try)
+            uri = pick(places, stream)
+            self.is_single = uri is not None and stream not in [place["name"] for place in places]
+            listed = self._places[tail][0]
+            if uri is None and not last_try and (moved or self._cluster._clock() - listed > LISTS_APART):
+                continue
             if uri is None:
                 raise NotFoundError(f"{self.ref.task} has no log {stream!r}", code="NoTaskLogError")
             try:
@@ -203,6 +208,7 @@ def poll(
 ) -> Iterator[LogLine | StateChange]:
     """What `follow` yields, by asking."""
     logs: dict[tuple[str, str], Log] = {}
+    single: dict[str, str] = {}
     joiner = LineJoiner(lines)
     last: tuple[Any, ...] = ()
     first_tail = tail
@@ -237,12 +243,16 @@ def poll(
             for stream in streams:
                 logs.setdefault((ref.at, stream), Log(cluster, job, ref, stream))
         for key, log in list(logs.items()):
+            if single.get(key[0], log.stream) != log.stream:
+                continue
             for piece in _read(log, first_tail, cluster):
                 news = True
                 yield from joiner.add(piece)
             # A task attempt that the detail no longer shows was read once more, and is over.
-            if key[0] not in refs or (log.is_page and key[1] != streams[0]):
+            if key[0] not in refs:
                 del logs[key]
+            elif log.is_single:
+                single[key[0]] = log.stream
         first_tail = None if logs else first_tail
         if change.final:
             yield from joiner.flush()
@@ -262,5 +272,5 @@ def _read(log: Log, tail: int | None, cluster: Following) -> list[LogLine]:
         return []
     if not text:
         return []
-    stream = "all" if log.is_page else log.stream
+    stream = "all" if log.is_single else log.stream
     return [LogLine(log.ref.task, stream, text, log.ref.at, None)]
