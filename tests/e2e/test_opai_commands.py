@@ -66,6 +66,13 @@ def test_list_and_detail(opai: Opai) -> None:
     assert yaml.safe_load(opai("job", "list", "first", "-o", "yaml").stdout)["name"] == "first"
 
 
+def test_a_server_that_uses_no_containers(opai: Opai) -> None:
+    """The jobs below name an image; they must not depend on whether this machine has podman and could pull it."""
+    opai("server", "stop")
+    opai("server", "start", "--launcher", "process")
+    assert opai.json("server", "status")["launcher"] == "process"
+
+
 def test_a_job_step_by_step(opai: Opai) -> None:
     opai("job", "create", "-j", "steps", "-i", "python:3.11")
     opai("job", "task", "-t", "ps", "-n", "2", "--cpu", "0", "--mem", "64", "echo", "ps")

@@ -63,7 +63,7 @@ def spec(name: str, image: str, ps: str, worker: str) -> dict[str, object]:
 
 def workers_said(server: ServerProcess, name: str) -> list[str]:
     records = [record for record in server.cluster().follow(name) if isinstance(record, LogLine)]
-    return sorted(record.text for record in records if record.task.startswith("worker/"))
+    return sorted(record.text for record in records if record.task.startswith("worker/") and record.stream == "stdout")
 
 
 def test_as_processes(tmp_path: Path) -> None:
