@@ -39,7 +39,7 @@ def start_arguments(parser: ArgumentParser) -> None:
 def start_run(args: Namespace, context: Context) -> Result:
     options = server_options(args)
     if args.foreground or any(getattr(args, name) for name in SHARED):
-        return _serve(options)
+        return _serve(options, replace=context.log_streams is not None)
     from openpaisdk import local
 
     config = local.start(options) if options else local.ensure()
@@ -70,11 +70,16 @@ def _absolute(name: str, value: str) -> str:
     return str(Path(value).absolute()) if name in ("data_dir", "tls_cert", "tls_key") else value
 
 
-def _serve(options: list[str]) -> Result:
+def _serve(options: list[str], *, replace: bool) -> Result:
+    import os
     import subprocess
     import sys
 
-    process = subprocess.Popen([sys.executable, "-m", "openpaisdk.server", *options])
+    words = [sys.executable, "-m", "openpaisdk.server", *options]
+    if replace and os.name == "posix":
+        # The server takes this process over, so that a supervisor's signals reach it.
+        os.execv(words[0], words)  # noqa: S606
+    process = subprocess.Popen(words)
     while True:
         try:
             code = process.wait()

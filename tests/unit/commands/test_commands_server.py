@@ -76,8 +76,13 @@ def test_start_for_others_stays_in_the_foreground(monkeypatch: pytest.MonkeyPatc
             return -15
 
     monkeypatch.setattr(subprocess, "Popen", Pretended)
-    assert main(["server", "start", "--host", "0.0.0.0", "--port", "9186", "--insecure"]) == 143
-    assert calls == [["-m", "openpaisdk.server", "--host", "0.0.0.0", "--port", "9186", "--insecure"]]
+    monkeypatch.setattr("os.execv", lambda program, words: calls.append(words[1:]))
+    words = ["server", "start", "--host", "0.0.0.0", "--port", "9186", "--insecure"]
+    assert Engine().process(words) == {"exitCode": -15}
+    started = ["-m", "openpaisdk.server", *words[2:]]
+    assert calls == [started]
+    assert main(words) == 143
+    assert calls == [started, started, started], "the command line is replaced by the server"
 
 
 def test_status_hides_the_token(calls: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
