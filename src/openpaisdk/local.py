@@ -208,7 +208,7 @@ def _older(state: dict[str, Any]) -> bool:
 def _alive(state: dict[str, Any], *, thorough: bool = False) -> bool:
     """Whether the process still runs and is not another one that got the same number.
 
-    Where there is no /proc, telling them apart takes psutil: `thorough` loads it, for what does harm if wrong.
+    Without /proc, telling them apart takes psutil: `thorough` loads it, for what does harm if wrong.
     """
     pid = state["pid"]
     if pid in _started_here:

@@ -294,3 +294,10 @@ def test_without_proc_the_process_is_told_apart_by_psutil(program, monkeypatch):
     assert local._alive(state(), thorough=True)
     assert not local._alive({**state(), "pid_started": 1.0}, thorough=True)
     assert local._began_by_psutil(2**22 + 1) == 0.0
+
+
+def test_the_client_loads_where_there_is_no_fcntl():
+    code = (
+        "import sys; sys.modules['fcntl'] = None; import openpaisdk.core, openpaisdk.local, openpaisdk.config"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

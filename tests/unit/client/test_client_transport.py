@@ -11,7 +11,7 @@ import threading
 
 import pytest
 from client_doubles import FaultyServer, ok
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openpaisdk.errors import ConfigError, RateLimitedError, UnavailableError, UsageError
@@ -308,6 +308,7 @@ def test_events():
     assert list(iter_events(Pieces())) == [("log", "7", '{"a":\n1}'), ("message", "7", "plain")]
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_quote_is_undone_by_the_standard_library(text):
     from urllib.parse import unquote
