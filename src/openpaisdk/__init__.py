@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from openpaisdk.version import __version__
 
+# `typing` would cost as much as everything else here.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from openpaisdk.config import __cluster_config_file__
     from openpaisdk.core import Client, Cluster, OpenPAIClient, in_job_container
     from openpaisdk.engine import Engine

@@ -21,8 +21,10 @@ the wire (OpenPAI's error codes), so that the same class is rebuilt on the clien
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, ClassVar
 
 
 class OpenPAIError(Exception):
