@@ -100,7 +100,7 @@ def _explain(error: Exception) -> int:
 
     if isinstance(error, OpenPAIError):
         text, hint, code = error.message, error.hint, error.exit_code
-        problems = [f"  {problem}" for problem in getattr(error, "problems", ())]
+        problems = [f"  {problem}" for problem in getattr(error, "problems", ()) if str(problem) != text]
     elif isinstance(error, OSError):
         named = f"{error.filename}: " if error.filename else ""
         text, hint, code, problems = f"{named}{error.strerror or error}", None, 1, []

@@ -65,11 +65,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--pai-uri", metavar="ADDRESS", help="address, such as https://pai.example.org")
     parser.add_argument("--user", metavar="NAME", help="your user name there")
     parser.add_argument(
-        "--token",
-        nargs="?",
-        const="-",
-        metavar="TOKEN",
-        help="an application token instead of a password; alone, asks",
+        "--token", action="store_true", help="ask for an application token instead of a password"
     )
     parser.add_argument("--token-stdin", action="store_true", help="read the token from standard input")
     parser.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
@@ -78,7 +74,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--ca-file", metavar="FILE", help="certificate authority of its TLS certificate")
     parser.add_argument("--no-verify", action="store_true", help="do not check its TLS certificate")
     parser.add_argument("--no-check", action="store_true", help="save it without trying the connection")
-    parser.epilog = "The password is asked for without echo; it is kept in a file that only you can read."
+    parser.epilog = (
+        "The password or token is asked for without echo, or taken from OPAI_PASSWD or OPAI_TOKEN, and kept in a\n"
+        "file that only you can read. A command line is no place for it: others on the machine can see it there."
+    )
 
 
 def add_run(args: Namespace, context: Context) -> Result:
@@ -120,17 +119,17 @@ def _take_credentials(args: Namespace, config: ClusterConfig, context: Context) 
 
     from openpaisdk.errors import UsageError
 
-    if args.token or args.token_stdin:
-        config.token = args.token
+    from_environment = None if args.password_stdin or args.token else os.environ.get("OPAI_TOKEN")
+    if args.token or args.token_stdin or from_environment:
         if args.token_stdin:
             config.token = sys.stdin.readline().strip()
-        elif args.token == "-":  # noqa: S105
-            config.token = context.ask_secret("token")
+        else:
+            config.token = from_environment or context.ask_secret("token")
         config.passwd = None
         return
-    if not config.user:
+    if not config.user and not config.token:
         raise UsageError(
-            f"the user name on cluster `{config.alias}` is missing", hint="--user NAME, or --token TOKEN"
+            f"the user name on cluster `{config.alias}` is missing", hint="--user NAME, or --token"
         )
     if args.password_stdin:
         config.passwd, config.token = sys.stdin.readline().rstrip("\r\n"), None

@@ -93,7 +93,7 @@ class Context:
         if not sys.stdin.isatty():
             raise UsageError(
                 f"{prompt} is needed and nobody can be asked",
-                hint="give it with --token, OPAI_TOKEN or OPAI_PASSWD, or pipe it in with --password-stdin",
+                hint="set OPAI_PASSWD or OPAI_TOKEN, or pipe it in with --password-stdin or --token-stdin",
             )
         from getpass import getpass
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _BY_CODE: dict[str, type[errors.OpenPAIError]] = {
     "BadConfigurationError": errors.ConfigError,
+    "NoJobError": "`opai job list` shows your jobs; another user's is written USER~NAME",
     "ConflictJobError": errors.ConflictError,
     "ConflictUserError": errors.ConflictError,
     "ConflictVcError": errors.ConflictError,
@@ -58,6 +59,7 @@ _HINTS = {
     "NoApiError": "this server is too old for it, or pai_uri is not the address of an OpenPAI cluster",
     "UnauthorizedUserError": "log in again: `opai cluster add -a ALIAS` with your password or a new token",
     "IncorrectPasswordError": "give the right password with `opai cluster add -a ALIAS`",
+    "NoJobError": "`opai job list` shows your jobs; another user's is written USER~NAME",
     "ConflictJobError": "names are used once, even by finished jobs; choose another with -j",
 }
 _WORDS = {502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout", 413: "Payload Too Large"}

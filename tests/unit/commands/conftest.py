@@ -32,3 +32,9 @@ def genuine() -> FakePAI:
 def genuine_engine(genuine: FakePAI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.chdir(tmp_path)
     return engine_for(genuine)
+
+
+@pytest.fixture
+def known_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token in the environment, so that `cluster add` has nothing to ask for."""
+    monkeypatch.setenv("OPAI_TOKEN", "t")

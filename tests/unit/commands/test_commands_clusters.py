@@ -82,9 +82,7 @@ def test_tokens(reachable: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     type_in(monkeypatch, "typed", terminal=True)
     reachable.process(["cluster", "add", "lab", "--token", "--no-check"])
     assert load_clusters()["lab"].token == "typed"
-    reachable.process(
-        ["cluster", "add", "lab", "--workspace", "hdfs://x", "--no-verify", "--no-check", "--token", "t"]
-    )
+    reachable.process(["cluster", "add", "lab", "--workspace", "hdfs://x", "--no-verify", "--no-check"])
     assert (load_clusters()["lab"].workspace, load_clusters()["lab"].verify) == ("hdfs://x", False)
 
 
@@ -103,8 +101,9 @@ def test_what_is_missing_is_named(engine: Engine, words: list[str], message: str
         engine.process(["cluster", *words])
 
 
+@pytest.mark.usefixtures("known_token")
 def test_unknown_aliases_name_the_nearest(engine: Engine) -> None:
-    engine.process(["cluster", "add", "lab", *ADDRESS, "--token", "t", "--no-check"])
+    engine.process(["cluster", "add", "lab", *ADDRESS, "--no-check"])
     for words in (
         ["cluster", "remove", "lap"],
         ["cluster", "select", "lap"],
@@ -115,19 +114,21 @@ def test_unknown_aliases_name_the_nearest(engine: Engine) -> None:
         assert "lab" in (caught.value.hint or "")
 
 
+@pytest.mark.usefixtures("known_token")
 def test_only_one_cluster_needs_no_name(engine: Engine) -> None:
-    engine.process(["cluster", "add", "lab", *ADDRESS, "--token", "t", "--no-check"])
+    engine.process(["cluster", "add", "lab", *ADDRESS, "--no-check"])
     assert engine.process(["cluster", "list"])[0]["default"] is True
     assert engine.process(["cluster", "select"])["alias"] == "lab"
-    engine.process(["cluster", "add", "two", *ADDRESS, "--token", "t", "--no-check"])
+    engine.process(["cluster", "add", "two", *ADDRESS, "--no-check"])
     assert [row["default"] for row in engine.process(["cluster", "list"])] == [True, False]
     assert engine.process(["cluster", "remove", "lab", "two"]) == ["lab", "two"]
     assert engine.process(["cluster", "list"]) == []
 
 
+@pytest.mark.usefixtures("known_token")
 def test_a_removed_cluster_is_no_default(engine: Engine) -> None:
     for alias in ("lab", "two"):
-        engine.process(["cluster", "add", alias, *ADDRESS, "--token", "t", "--no-check"])
+        engine.process(["cluster", "add", alias, *ADDRESS, "--no-check"])
     engine.process(["cluster", "select", "lab"])
     engine.process(["default", "add", "cluster-alias=lab"])
     engine.process(["cluster", "remove", "two"])
@@ -136,10 +137,11 @@ def test_a_removed_cluster_is_no_default(engine: Engine) -> None:
     assert engine.process(["default", "list"]) == []
 
 
+@pytest.mark.usefixtures("known_token")
 def test_several_clusters_and_none_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     for alias in ("one", "two"):
-        Engine().process(["cluster", "add", alias, *ADDRESS, "--token", "t", "--no-check"])
+        Engine().process(["cluster", "add", alias, *ADDRESS, "--no-check"])
     with pytest.raises(ConfigError, match="one, two"):
         Engine().process(["job", "list"])
 

@@ -44,6 +44,7 @@ def test_the_command_of_a_job_is_left_to_the_shell() -> None:
     assert offered("job exec one -- ") == []
 
 
+@pytest.mark.usefixtures("known_token")
 def test_names_of_jobs_clusters_and_defaults(engine: Engine, pai: FakePAI) -> None:
     pai.add("bert-1")
     pai.add("bert-2")
@@ -51,7 +52,7 @@ def test_names_of_jobs_clusters_and_defaults(engine: Engine, pai: FakePAI) -> No
     assert offered("job stop be", engine) == ["bert-1", "bert-2"]
     assert offered("job list bert-1 ", engine) == ["config", "ssh"]
     assert offered("job stop bert-1 g", engine) == ["gpt"]
-    engine.process(["cluster", "add", "lab", "--pai-uri", "http://x", "--token", "t", "--no-check"])
+    engine.process(["cluster", "add", "lab", "--pai-uri", "http://x", "--no-check"])
     assert offered("job list -a ") == ["lab", "local"]
     assert offered("cluster remove l") == ["lab", "local"]
     assert offered("default add ima") == ["image="]

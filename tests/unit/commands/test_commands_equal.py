@@ -69,7 +69,7 @@ CASES = [
     ["cluster", "list"],
     ["cluster", "list", "--name"],
     ["cluster", "list", "-a", "lab"],
-    ["cluster", "add", "new", "--pai-uri", "http://new.example.org", "--token", "t", "--no-check"],
+    ["cluster", "add", "new", "--pai-uri", "http://new.example.org", "--no-check"],
     ["cluster", "remove", "lab"],
     ["cluster", "select", "lab"],
     ["cluster", "resources"],
@@ -115,6 +115,7 @@ def without_folder(data: object, folder: Path) -> object:
 
 
 @pytest.mark.parametrize("argv", CASES, ids=" ".join)
+@pytest.mark.usefixtures("known_token")
 def test_engine_and_json_are_equal(
     argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
