@@ -1,4 +1,4 @@
-"""A launcher without processes: deterministic, in memory, and bound by the same contract suite as the real ones.
+"""A launcher without processes: deterministic, and bound by the same contract suite as the real ones.
 
 It understands the few script lines that the suite and server tests need: `echo WORDS`, `echo WORDS >&2`,
 `echo "$NAME"`, `exit N`, `sleep N` (runs until ended from outside), `trap '' TERM` and `kill -9 $$`.

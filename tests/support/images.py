@@ -1,4 +1,4 @@
-"""Small container images for tests, made on the spot from this machine's busybox and Python; nothing is pulled."""
+"""Small container images for tests, made from this machine's busybox and Python; nothing is pulled."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 import tarfile
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 APPLETS = (
@@ -39,7 +41,7 @@ def busybox_image() -> str:
 
 def python_image() -> str:
     """The same with the Python that runs the tests, its standard library and the C libraries it needs."""
-    program = os.path.realpath(os.sys.executable)  # type: ignore[attr-defined]
+    program = os.path.realpath(sys.executable)
     busybox = shutil.which("busybox")
     assert busybox
 
@@ -50,7 +52,7 @@ def python_image() -> str:
     return _image("opai-test-python", program.encode() + Path(busybox).read_bytes(), lay)
 
 
-def _image(name: str, content: bytes, lay: object) -> str:
+def _image(name: str, content: bytes, lay: Callable[[Path], None]) -> str:
     """Imports what `lay` puts into a folder, unless the engine has it already."""
     image = f"localhost/{name}:{hashlib.sha256(content).hexdigest()[:12]}"
     if subprocess.run(["podman", "image", "exists", image], check=False).returncode == 0:
@@ -59,7 +61,7 @@ def _image(name: str, content: bytes, lay: object) -> str:
         root = Path(folder, "root")
         for inside in FOLDERS:
             (root / inside).mkdir(parents=True, exist_ok=True)
-        lay(root)  # type: ignore[operator]
+        lay(root)
         archive = Path(folder, "root.tar")
         with tarfile.open(archive, "w") as packed:
             packed.add(root, arcname=".")

@@ -23,22 +23,18 @@ class Server:
         self.launcher = launcher
         self.exits: list[str] = []
         self.events: list[tuple[str, str, str, str]] = []
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
         launcher.subscribe(self._exit, lambda *event: self.events.append(event))
 
     def _exit(self, handle: str) -> None:
         self.exits.append(handle)
-        self._task = asyncio.ensure_future(self._wake())
-
-    async def _wake(self) -> None:
-        async with self._changed:
-            self._changed.notify_all()
+        self._changed.set()
 
     async def ended(self, *handles: str) -> list[Observation]:
         """Waits until on_exit named all of them."""
-        async with asyncio.timeout(PATIENCE) if hasattr(asyncio, "timeout") else _Forever():
-            async with self._changed:
-                await self._changed.wait_for(lambda: set(handles) <= set(self.exits))
+        while not set(handles) <= set(self.exits):
+            self._changed.clear()
+            await asyncio.wait_for(self._changed.wait(), PATIENCE)
         return [self.launcher.observe([handle])[handle] for handle in handles]
 
     async def printed(self, handle: str, text: str, stream: Any = "stdout") -> None:
@@ -51,12 +47,6 @@ class Server:
 
     def reasons(self) -> list[str]:
         return [event[2] for event in self.events]
-
-
-class _Forever:
-    async def __aenter__(self) -> None: ...
-
-    async def __aexit__(self, *_: object) -> None: ...
 
 
 class LauncherContract:

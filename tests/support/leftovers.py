@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from openpaisdk.launchers.limits import own_cgroups
+from openpaisdk.launchers.limits import name_of, own_cgroups
 from openpaisdk.launchers.wrapper import MARKER
 
 
@@ -27,35 +27,22 @@ def processes_of(folder: Path) -> list[str]:
     return found
 
 
-def task_cgroups() -> list[str]:
-    """Cgroups that a launcher in this process would have made."""
+def task_cgroups(folder: Path) -> list[str]:
+    """Cgroups that launchers in this process made for task folders in `folder`."""
     proc = Path("/proc/self")
     try:
         own = own_cgroups((proc / "mountinfo").read_text(), (proc / "cgroup").read_text())
     except OSError:
         return []
-    return [str(found) for group in own.values() for found in group.glob("opai-*") if found.is_dir()]
+    family = name_of(str(folder / "task")).rpartition("-")[0]
+    return [str(found) for group in own.values() for found in group.glob(f"{family}-*") if found.is_dir()]
 
 
 def assert_nothing_left(folder: Path) -> None:
     """Fails when something is still there after a moment; the kernel needs one to bury the dead."""
-    suspects = set(task_cgroups())
     for _ in range(100):
-        left = processes_of(folder)
-        suspects = {
-            group for group in suspects if Path(group).exists() and not _busy_elsewhere(group, folder)
-        }
-        if not left and not suspects:
+        left = processes_of(folder) + task_cgroups(folder) + task_cgroups(folder / "small")
+        if not left:
             return
         time.sleep(0.02)
-    raise AssertionError(f"left behind: processes {left}, cgroups {suspects}")
-
-
-def _busy_elsewhere(group: str, folder: Path) -> bool:
-    """Another test run on this machine may have tasks of its own."""
-    pids = Path(group, "cgroup.procs").read_text().split() if Path(group).exists() else []
-    try:
-        markers = [psutil.Process(int(pid)).environ().get(MARKER, "") for pid in pids]
-    except psutil.Error:
-        return True
-    return bool(pids) and not any(str(folder) in marker for marker in markers)
+    raise AssertionError(f"left behind: {left}")

@@ -225,9 +225,12 @@ class FolderLauncher:
             for attempt in attempts
             if attempt.observation is None and not attempt.pid and attempt.handle not in self._launching
         ]
-        for attempt in open_ones:
-            attempt.folder.forbid()
         self._locate(open_ones)
+        # What nobody runs shall stay so; a wrapper that was quicker than this is looked up once more.
+        absent = [attempt for attempt in open_ones if not attempt.pid]
+        self._locate(
+            [attempt for attempt in absent if not attempt.folder.claimed() and not attempt.folder.forbid()]
+        )
         for attempt in open_ones:
             if attempt.pid:
                 self._follow(attempt)

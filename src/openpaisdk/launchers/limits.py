@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Literal, NamedTuple
 
 PERIOD_US = 100_000
 SERVER_LEAF = "opai-server"
+PREFIX = "opai-task-"
 Kind = Literal["cgroup v2", "cgroup v1", "rlimit"]
 
 
@@ -105,6 +108,23 @@ def own_cgroups(mountinfo: str, cgroup: str) -> dict[str, Path]:
                     inside = inside[len(root) :]
                 found[name] = Path(point + inside) if inside.strip("/") else Path(point)
     return found
+
+
+def name_of(folder: str) -> str:
+    """The cgroup of a task folder; the first half is the same for all folders side by side."""
+    halves = (str(Path(folder).parent), folder)
+    first, second = (hashlib.sha256(half.encode()).hexdigest()[:12] for half in halves)
+    return f"{PREFIX}{first}-{second}"
+
+
+def remove_stale(means: Limits, *, older_than: float = 600.0) -> None:
+    """Remove what tasks left whose folders were deleted before a server could see their end. A cgroup
+    with a process in it cannot be removed, and none stays without one for minutes before its task starts."""
+    for parent in {found for found in (means.memory, means.cpu) if found}:
+        for group in parent.glob(PREFIX + "*"):
+            with suppress(OSError):
+                if time.time() - group.stat().st_mtime > older_than:
+                    group.rmdir()
 
 
 def members(cgroups: Iterable[str]) -> set[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import hashlib
 import os
 import signal
 import time
@@ -107,15 +106,15 @@ class ProcessLauncher(FolderLauncher):
     def _machine_limits(self) -> limits.Limits:
         if self._limits is None:
             self._limits = self._find_limits()
+            limits.remove_stale(self._limits)
         return self._limits
 
     def _intent(self, spec: TaskSpec) -> Intent:
         means = self._machine_limits()
         cgroups: list[str] = []
         if means.memory:
-            name = f"opai-{hashlib.sha256(spec.folder.encode()).hexdigest()[:24]}"
             try:
-                cgroups = means.make(name, cpu=spec.cpu, memory_mb=spec.memory_mb)
+                cgroups = means.make(limits.name_of(spec.folder), cpu=spec.cpu, memory_mb=spec.memory_mb)
             except OSError:
                 self._limits = limits.Limits("rlimit")
         workdir = spec.workdir or f"{spec.folder}/work"
@@ -164,14 +163,16 @@ class ProcessLauncher(FolderLauncher):
             )
 
     def _locate(self, attempts: Sequence[Attempt]) -> None:
+        unrecorded = []
         for attempt in attempts:
-            if not self._claimed_this_boot(attempt):
-                continue
             claim = attempt.folder.claim()
             if claim is None:
-                attempt.pid = tree.find_wrapper(attempt.folder.path) or 0
-            elif claim.pid and start_ticks(claim.pid) == claim.ticks:
+                unrecorded.append(attempt)
+            elif claim.pid and self._claimed_this_boot(attempt) and start_ticks(claim.pid) == claim.ticks:
                 attempt.pid = claim.pid
+        wrappers = tree.find_wrappers(attempt.folder.path for attempt in unrecorded)
+        for attempt in unrecorded:
+            attempt.pid = wrappers.get(attempt.folder.path, 0)
 
     def _finish(self, attempt: Attempt) -> None:
         # Before the wrapper is reaped, while nobody else can have its process id: the end of the script

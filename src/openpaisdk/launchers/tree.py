@@ -25,13 +25,16 @@ def find_by_marker(folders: Iterable[str], *, sessions: dict[int, str]) -> dict[
     return found
 
 
-def find_wrapper(folder: str) -> int | None:
-    """The wrapper of a task folder by its command line, for when its record could not be written."""
-    for process in psutil.process_iter():
+def find_wrappers(folders: Iterable[str]) -> dict[str, int]:
+    """The wrapper of each task folder by its command line, for when its record is not there (yet)."""
+    wanted = {f"{folder}/run.sh": folder for folder in folders}
+    found: dict[str, int] = {}
+    for process in psutil.process_iter() if wanted else ():
         with suppress(psutil.Error):
-            if process.cmdline()[-1:] == [f"{folder}/run.sh"] and process.status() != psutil.STATUS_ZOMBIE:
-                return process.pid
-    return None
+            folder = wanted.get((process.cmdline() or [""])[-1])
+            if folder is not None and process.status() != psutil.STATUS_ZOMBIE:
+                found[folder] = process.pid
+    return found
 
 
 def send(pids: Iterable[int], number: signal.Signals) -> None:

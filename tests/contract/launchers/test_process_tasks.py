@@ -1,4 +1,4 @@
-"""What the process launcher promises beyond the contract: whole trees, limits, crashes, hostile and greedy tasks."""
+"""What the process launcher promises beyond the contract: whole trees, limits, crashes, hostile tasks."""
 
 from __future__ import annotations
 
@@ -341,11 +341,10 @@ import asyncio, os, sys
 from openpaisdk.launchers import TaskSpec, default_launcher
 async def main(root):
     launcher = default_launcher("process")
-    specs = [TaskSpec(key=f"task-{n}", folder=f"{root}/task-{n}", script=f"echo ran >> {root}/runs-{n}; sleep 0.3; exit {n}")
-             for n in range(8)]
     print("ready", flush=True)
-    for spec in specs:
-        await launcher.launch([spec])
+    for n in range(8):
+        script = f"echo ran >> {root}/runs-{n}; sleep 0.3; exit {n}"
+        await launcher.launch([TaskSpec(key=f"task-{n}", folder=f"{root}/task-{n}", script=script)])
     await asyncio.sleep(600)
 asyncio.run(main(sys.argv[1]))
 """
