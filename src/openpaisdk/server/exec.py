@@ -20,6 +20,7 @@ from openpaisdk.launchers import Launcher
 CHUNK = 32 * 1024
 LARGEST_BACKLOG = 1 << 20  # output nobody has fetched: beyond this the command is made to wait
 UNATTENDED_SECONDS = 60.0
+DRAIN_SECONDS = 0.5
 # The first terminal that the leader of a session opens becomes its controlling one.
 ON_TERMINAL = 'exec "$@" <>"$0" >&0 2>&0'
 
@@ -41,6 +42,7 @@ class Session:
         self._drained.set()
         self._process: asyncio.subprocess.Process | None = None
         self._terminal: int | None = None
+        self._far_side: int | None = None
         self._reading = False
         self._tasks: list[asyncio.Task[None]] = []
         self._expiry: asyncio.TimerHandle | None = None
@@ -76,14 +78,12 @@ class Session:
                 )
             except BaseException:
                 os.close(parent)
-                raise
-            finally:
                 os.close(child)
+                raise
             os.set_blocking(parent, False)
-            self._terminal = parent
+            self._terminal, self._far_side = parent, child
             readers = [self._copy_terminal(parent)]
-        loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._finish(readers))]
+        self._tasks = [asyncio.get_running_loop().create_task(self._finish(readers))]
         self._expire_later()
 
     async def _copy(self, name: str, stream: asyncio.StreamReader | None) -> None:
@@ -98,7 +98,8 @@ class Session:
             try:
                 await readable
             finally:
-                loop.remove_reader(fd)
+                if self._terminal is not None:
+                    loop.remove_reader(fd)
             try:
                 data = os.read(fd, CHUNK)
             except BlockingIOError:
@@ -118,8 +119,16 @@ class Session:
         self._changed.set()
 
     async def _finish(self, readers: list[Any]) -> None:
-        await asyncio.gather(*readers)
-        code = await self._process.wait() if self._process else 0
+        copying = asyncio.gather(*readers)
+        try:
+            if self._terminal is None:
+                await copying
+            code = await self._process.wait() if self._process else 0
+            self._close_far_side()
+            # What the command left in the background may hold its terminal for ever.
+            await asyncio.wait({asyncio.ensure_future(copying)}, timeout=DRAIN_SECONDS)
+        finally:
+            copying.cancel()
         shown = code if code >= 0 else 128 - code
         self._frames.append(("exit", str(shown).encode()))
         self._changed.set()
@@ -172,6 +181,12 @@ class Session:
             raise ConflictError("this session has no terminal", hint='start it with "tty": true')
         set_size(self._terminal, rows, columns)
 
+    def _close_far_side(self) -> None:
+        """Ours of the terminal's two ends; held until the command, which opens its own, has ended."""
+        if self._far_side is not None:
+            os.close(self._far_side)
+            self._far_side = None
+
     def _expire_later(self) -> None:
         self._expiry = asyncio.get_running_loop().call_later(UNATTENDED_SECONDS, self.end)
 
@@ -184,7 +199,9 @@ class Session:
                 os.killpg(self._process.pid, signal.SIGKILL)
         for task in self._tasks:
             task.cancel()
+        self._close_far_side()
         if self._terminal is not None:
+            asyncio.get_running_loop().remove_reader(self._terminal)
             os.close(self._terminal)
             self._terminal = None
         self._on_done(self.id)

@@ -94,6 +94,13 @@ def sdk_extras(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def code_manifest(spec: Mapping[str, Any]) -> str | None:
+    """The code that was sent along with the job."""
+    code = sdk_extras(spec).get("code")
+    found = code.get("manifest") if isinstance(code, Mapping) else None
+    return found if isinstance(found, str) else None
+
+
 def prepare_folders(
     settings: Settings, job: JobRow, spec: Mapping[str, Any], gang: Sequence[TaskSpec]
 ) -> None:
@@ -101,9 +108,8 @@ def prepare_folders(
     home = settings.job_folder(job.user, job.name)
     for name in ("code", "output"):
         (home / name).mkdir(parents=True, exist_ok=True)
-    code = sdk_extras(spec).get("code")
-    manifest = code.get("manifest") if isinstance(code, Mapping) else None
-    if not isinstance(manifest, str):
+    manifest = code_manifest(spec)
+    if manifest is None:
         return
     from openpaisdk.server.files.blobs import lay_out
 

@@ -79,8 +79,8 @@ class Loop:
         self._runner: asyncio.Task[None] | None = None
         accounts.tokens.job_is_active = self.is_active
 
-    def start(self) -> None:
-        """Take up what an earlier server left, then run until `close`."""
+    def start(self) -> list[str]:
+        """Take up what an earlier server left, then run until `close`; the code that unfinished jobs need."""
         restored = unfinished_jobs(self._store)
         for found in restored:
             self._jobs[found.info.id] = found.info
@@ -89,6 +89,7 @@ class Loop:
         actions = self._scheduler.restore([found.record for found in restored], self._clock())
         self.tasks.adopt(handles)
         self._runner = asyncio.get_running_loop().create_task(self._run(actions))
+        return [found.manifest for found in restored if found.manifest]
 
     async def close(self) -> None:
         """Stop deciding and acting; tasks go on."""
@@ -158,6 +159,8 @@ class Loop:
 
     def why(self, job: JobRow) -> Explanation:
         """Why an unfinished job is where it is."""
+        if str(job.id) not in self._scheduler:
+            return Explanation(f"{job.path} has just come in and is about to be looked at")
         return self._scheduler.why(str(job.id), self._clock())
 
     def usage(self) -> Usage:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from openpaisdk.scheduler import JobInfo, JobRecord, Placement, TaskRecord, TaskRef, job_info
 from openpaisdk.server.jobs import JobStore
+from openpaisdk.server.launching import code_manifest
 from openpaisdk.server.rows import JobRow, TaskRow
 
 # Tasks in these states may have a process. Those only coming up are launched again, which starts none twice.
@@ -20,6 +21,7 @@ class Restored(NamedTuple):
     info: JobInfo
     record: JobRecord
     handles: dict[TaskRef, str]
+    manifest: str | None = None
 
 
 def unfinished_jobs(store: JobStore) -> list[Restored]:
@@ -37,7 +39,7 @@ def unfinished_jobs(store: JobStore) -> list[Restored]:
             submitted_at=row.submitted / 1000,
             name=row.path,
         )
-        found.append(_restored(store, row, info))
+        found.append(_restored(store, row, info)._replace(manifest=code_manifest(spec)))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import socket
 import time
@@ -18,6 +19,8 @@ from openpaisdk.server.jobs import JobStore
 from openpaisdk.server.loop import Loop
 from openpaisdk.server.settings import GRACE_SECONDS, Settings
 from openpaisdk.server.watch import Watcher
+
+log = logging.getLogger(__name__)
 
 
 class Services:
@@ -59,12 +62,22 @@ class Services:
         self.started_at = time.time()
 
     def start(self) -> None:
-        """Take up stored jobs and begin to decide."""
-        self.loop.start()
+        """Take up stored jobs and begin to decide; code that nobody has asked for in a month is dropped."""
+        needed = self.loop.start()
+        self._sweeping = asyncio.get_running_loop().run_in_executor(None, self._sweep, needed)
+
+    def _sweep(self, needed: list[str]) -> None:
+        from openpaisdk.server.files.blobs import sweep_all
+
+        try:
+            sweep_all(self.settings.files, keep=needed)
+        except OSError as error:
+            log.warning("old code could not be dropped: %s", error)
 
     async def close(self) -> None:
         """Let go of everything; running tasks go on."""
         self.closing.set()
+        await asyncio.gather(self._sweeping, return_exceptions=True)
         self.loop.changes.tell_all()
         await self.exec.close()
         await self.loop.close()

@@ -149,7 +149,7 @@ class Tasks:
         for task, start in zip(gang, action.tasks):
             self._by_key[task.key] = start.task
             self._keys[start.task] = task.key
-        if launching.sdk_extras(spec).get("code"):
+        if launching.code_manifest(spec):
             await asyncio.to_thread(launching.prepare_folders, self._settings, job, spec, gang)
         else:
             launching.prepare_folders(self._settings, job, spec, gang)

@@ -201,9 +201,12 @@ def _send_file(call: Call, job: JobRow, path: Path) -> Response:
     if status == 416:
         os.close(fd)
         return Response(status_code=416, headers={"content-range": f"bytes */{size}"})
-    return StreamingResponse(
-        _chunks(fd, start, end), status, headers=headers, media_type="text/plain; charset=utf-8"
-    )
+    kind = "text/plain; charset=utf-8"
+    if end - start <= CHUNK:
+        data = os.pread(fd, end - start, start)
+        os.close(fd)
+        return Response(data, status, headers={**headers, "content-length": str(len(data))}, media_type=kind)
+    return StreamingResponse(_chunks(fd, start, end), status, headers=headers, media_type=kind)
 
 
 def _span(call: Call, size: int) -> tuple[int, int, int]:
