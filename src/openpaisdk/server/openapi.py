@@ -147,7 +147,9 @@ def _responses(found: Endpoint, path: str, by_kind: dict[int, Any]) -> dict[str,
     }
     for status in statuses(found):
         media = "text/html" if status == 429 else "application/json"
-        shown = {"type": "string"} if status == 429 else {"$ref": _REF + "Failure"}
+        shown: dict[str, Any] = {"type": "string"} if status == 429 else {"$ref": _REF + "Failure"}
+        if status == 404 and path.endswith("/job-attempts"):
+            shown = {"anyOf": [shown, {"type": "null"}]}  # OpenPAI answers a bare null there
         answers.setdefault(
             str(status), {"description": _TITLES[status], "content": {media: {"schema": shown}}}
         )

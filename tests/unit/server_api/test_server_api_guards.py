@@ -21,7 +21,10 @@ OPEN = {
     "GET /prometheus/api/v1/query",
 }
 # Its addresses are signed; without a signature it asks for a token itself (see the test below).
-SIGNED = "GET /api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{task_attempt}/logs/{name}"
+SIGNED = (
+    "GET /api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}"
+    "/taskIndex/{index}/attempts/{task_attempt}/logs/{name}"
+)
 
 ROWS = [(found, path) for found in collect_endpoints() for path in found.paths]
 
