@@ -12,9 +12,10 @@ from pathlib import Path
 
 import psutil
 
-from openpaisdk.errors import ConflictError
+from openpaisdk.errors import ConflictError, UsageError
 from openpaisdk.launchers.contract import (
     CREATION_FAILED,
+    CREATION_REFUSED,
     Exit,
     LaunchError,
     Observation,
@@ -29,6 +30,7 @@ from openpaisdk.launchers.watch import ExitWatch, boot_id
 SLICE_SECONDS = 0.005
 REMEMBERED = 4096
 CLOSE_SECONDS = 2.0
+AGAIN_SECONDS = 2.0
 
 
 class Attempt:
@@ -69,6 +71,8 @@ class FolderLauncher:
         self._on_exit, self._on_event = on_exit, on_event
 
     async def launch(self, gang: Sequence[TaskSpec]) -> list[str]:
+        if not gang:
+            return []
         handles = [self._handle(spec) for spec in gang]
         for handle in handles:
             while handle in self._launching:
@@ -87,6 +91,8 @@ class FolderLauncher:
             await self._abandon([attempt for attempt, _ in fresh])
             if isinstance(error, OSError):
                 raise _cannot_start(gang, error) from error
+            if isinstance(error, UsageError):
+                raise LaunchError(error.message, task_code=CREATION_REFUSED, hint=error.hint) from error
             raise
         finally:
             self._launching = {
@@ -168,8 +174,9 @@ class FolderLauncher:
     async def kill(self, handles: Iterable[str], *, grace: float) -> None:
         raise NotImplementedError
 
-    def _locate(self, attempts: Sequence[Attempt]) -> None:
-        """Set the `pid` of those that a process runs for."""
+    def _locate(self, attempts: Sequence[Attempt]) -> list[Attempt]:
+        """Set the `pid` of those that a process runs for; returns those about which nothing can be said
+        now."""
         raise NotImplementedError
 
     def _finish(self, attempt: Attempt) -> None:
@@ -195,7 +202,7 @@ class FolderLauncher:
             try:
                 folder.prepare(self._files(spec, intent))
                 folder.intend(intent)
-            except OSError:
+            except (OSError, UsageError):
                 self._discard(intent)
                 raise
         elif intent.key != spec.key:
@@ -225,18 +232,26 @@ class FolderLauncher:
             for attempt in attempts
             if attempt.observation is None and not attempt.pid and attempt.handle not in self._launching
         ]
-        self._locate(open_ones)
+        unsure = self._locate(open_ones)
+        sure = [attempt for attempt in open_ones if attempt not in unsure]
         # What nobody runs shall stay so; a wrapper that was quicker than this is looked up once more.
-        absent = [attempt for attempt in open_ones if not attempt.pid]
-        self._locate(
-            [attempt for attempt in absent if not attempt.folder.claimed() and not attempt.folder.forbid()]
-        )
-        for attempt in open_ones:
+        absent = [attempt for attempt in sure if not attempt.pid and not attempt.folder.claimed()]
+        unsure += self._locate([attempt for attempt in absent if not attempt.folder.forbid()])
+        for attempt in sure:
             if attempt.pid:
                 self._follow(attempt)
-            else:
+            elif attempt not in unsure:
                 self._settle(attempt, attempt.folder.recorded_exit())
                 self._clear(attempt)
+        if unsure:
+            self._later(self._adopt_later(unsure))
+
+    async def _adopt_later(self, attempts: Sequence[Attempt]) -> None:
+        await asyncio.sleep(AGAIN_SECONDS)
+        self._adopt(attempts)
+        for attempt in attempts:
+            if not attempt.running:
+                self._tell_exit(attempt)
 
     def _discard(self, intent: Intent) -> None:
         """Give back what an intent holds that could not be written."""

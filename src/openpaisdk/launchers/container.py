@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from openpaisdk.errors import UnavailableError
 from openpaisdk.launchers.attempts import Attempt, FolderLauncher, all_ended
@@ -21,11 +22,20 @@ from openpaisdk.launchers.contract import (
     LaunchError,
     TaskSpec,
 )
-from openpaisdk.launchers.engine import Adaptation, Answer, Engine, adapt, find_engine, run_argv
+from openpaisdk.launchers.engine import (
+    Adaptation,
+    Answer,
+    ContainerState,
+    Engine,
+    adapt,
+    find_engine,
+    run_argv,
+)
 from openpaisdk.launchers.folder import Intent, exit_from_code
 from openpaisdk.launchers.machine import this_machine
 from openpaisdk.launchers.wrapper import (
     CONTAINER_OOM_COUNTERS,
+    as_bytes,
     enter_argv,
     render_env,
     render_wrapper,
@@ -34,6 +44,7 @@ from openpaisdk.launchers.wrapper import (
 
 AT_ONCE = 4
 PROGRESS_SECONDS = 5.0
+ASKED = 5
 NO_SUCH_IMAGE = ("manifest unknown", "not found", "denied", "unauthorized", "invalid reference", "not known")
 
 
@@ -107,6 +118,10 @@ class ContainerLauncher(FolderLauncher):
     async def _before(self, gang: Sequence[TaskSpec]) -> None:
         if self._engine is None:
             self._engine = await asyncio.to_thread(self._find, self.wanted)
+        try:
+            self.engine()
+        except UnavailableError as error:
+            raise LaunchError(error.message, task_code=CONTAINER_CREATION_FAILED, hint=error.hint) from error
         for spec in gang:
             paths = [spec.folder, *(path for host, inside, _ in spec.mounts for path in (host, inside))]
             if any(":" in path for path in paths):
@@ -169,8 +184,8 @@ class ContainerLauncher(FolderLauncher):
         env = task_environment(spec.env, folder=spec.folder, workdir=intent.workdir, gpus=gpus)
         return {
             "run.sh": render_wrapper(spec.folder, intent.workdir, oom_counters=CONTAINER_OOM_COUNTERS),
-            "env.sh": render_env(env),
-            "script.sh": spec.script.encode("utf-8", "surrogateescape"),
+            "env.sh": render_env(env, spec.prepend),
+            "script.sh": as_bytes(spec.script),
         }
 
     async def _start(self, fresh: Sequence[tuple[Attempt, TaskSpec]]) -> None:
@@ -184,7 +199,7 @@ class ContainerLauncher(FolderLauncher):
                 start.cancel()
             await asyncio.gather(*starts, return_exceptions=True)
         names = [str(attempt.intent.container) for attempt, _ in fresh]
-        states = await asyncio.to_thread(self.engine().inspect, names)
+        states = await self._states(names)
         for (attempt, _), name in zip(fresh, names, strict=True):
             state = states.get(name)
             if state and state.pid:
@@ -212,7 +227,7 @@ class ContainerLauncher(FolderLauncher):
             answer = await self._call(*argv, timeout=300.0)
             if answer.code == 0:
                 return
-            state = (await asyncio.to_thread(engine.inspect, [name])).get(name)
+            state = (await self._states([name])).get(name)
             # A name in use: made by a server that was killed before it started it, or had just done so.
             taken = state is not None and "already in use" in answer.err
             if state and taken and (state.pid or (await self._call("start", name)).code == 0):
@@ -224,6 +239,12 @@ class ContainerLauncher(FolderLauncher):
             if better is not None and tried == self._adaptation:
                 self._adaptation = better
 
+    async def _states(self, names: Sequence[str]) -> dict[str, ContainerState]:
+        try:
+            return await asyncio.to_thread(self.engine().inspect, names)
+        except UnavailableError as error:
+            raise LaunchError(error.message, task_code=CONTAINER_CREATION_FAILED) from error
+
     def _explain(self, spec: TaskSpec) -> None:
         limits = f"memory {spec.memory_mb} MB and {spec.cpu} CPU{'' if spec.cpu == 1 else 's'}"
         kind = self.engine().kind
@@ -233,9 +254,14 @@ class ContainerLauncher(FolderLauncher):
             message = f"{limits} are not enforced: {kind} has no control groups to use on this machine"
             self._tell(spec.key, "Normal", "LimitsNotEnforced", message)
 
-    def _locate(self, attempts: Sequence[Attempt]) -> None:
+    def _locate(self, attempts: Sequence[Attempt]) -> list[Attempt]:
         here = [attempt for attempt in attempts if self._claimed_this_boot(attempt)]
-        states = self.engine().inspect([str(attempt.intent.container) for attempt in here]) if here else {}
+        try:
+            states = (
+                self.engine().inspect([str(attempt.intent.container) for attempt in here]) if here else {}
+            )
+        except UnavailableError:
+            return [attempt for attempt in here if attempt.folder.recorded_exit() is None]
         for attempt in here:
             state = states.get(str(attempt.intent.container))
             if state is None:
@@ -248,27 +274,32 @@ class ContainerLauncher(FolderLauncher):
             if ran and attempt.folder.recorded_exit() is None:
                 found = exit_from_code(state.exit_code, oom=state.oom, at=time.time())
                 attempt.folder.record_exit(found)
+        return []
 
     def _finish(self, attempt: Attempt) -> None:
         self._later(self._learn(attempt))
 
     async def _learn(self, attempt: Attempt) -> None:
         found = attempt.folder.recorded_exit()
-        name = str(attempt.intent.container)
-        if found is None:
+        for _ in range(ASKED):
+            if found is not None:
+                break
             # The wrapper did not come to it: the engine knows, as soon as its own watcher has noticed.
-            await self._call("wait", name, timeout=30.0)
+            await self._call("wait", str(attempt.intent.container), timeout=30.0)
             attempt.pid = 0
-            await asyncio.to_thread(self._locate, [attempt])
-            found = attempt.folder.recorded_exit()
+            if not await asyncio.to_thread(self._locate, [attempt]):
+                found = attempt.folder.recorded_exit()
+                break
+            await asyncio.sleep(1.0)
         self._conclude(attempt, found)
-        await self._call("rm", "--force", "--volumes", name)
+        await self._remove(attempt)
 
     def _clear(self, attempt: Attempt) -> None:
         self._later(self._remove(attempt))
 
     async def _remove(self, attempt: Attempt) -> None:
-        await self._call("rm", "--force", "--volumes", str(attempt.intent.container))
+        with suppress(UnavailableError):
+            await self._call("rm", "--force", "--volumes", str(attempt.intent.container))
 
     async def _release(self, attempts: Sequence[Attempt]) -> None:
         if attempts:

@@ -20,6 +20,7 @@ OnExit = Callable[[str], None]
 OnEvent = Callable[[str, str, str, str], None]
 
 CREATION_FAILED = -310
+CREATION_REFUSED = -200
 CONTAINER_CREATION_FAILED = -1201
 CONTAINER_SHELL_REFUSED = -1202
 CONTAINER_SHELL_MISSING = -1203
@@ -28,6 +29,9 @@ IMAGE_MISSING = 254
 
 class LaunchError(OpenPAIError):
     """The tasks could not be started."""
+
+    # `task_code` is the exit code (contract, exit spec) that says so for the attempt, `key` the task it
+    # is about.
 
     code = "LaunchError"
 
@@ -45,12 +49,18 @@ class LaunchError(OpenPAIError):
 
 
 class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One task attempt, ready to run: nothing in it is left to decide."""
+    """One task attempt, ready to run: nothing in it is left to decide.
+
+    `host_env` holds only outside containers. `prepend` goes before what a variable like PYTHONPATH already
+    has where the task runs.
+    """
 
     key: str
     folder: str
     script: str
     env: dict[str, str] = {}
+    host_env: dict[str, str] = {}
+    prepend: dict[str, str] = {}
     cpu: int = 1
     memory_mb: int = 1024
     gpus: tuple[int, ...] = ()
@@ -120,13 +130,13 @@ class Launcher(Protocol):
         nothing is left running; cancelling it has the same effect."""
 
     def observe(self, handles: Iterable[str]) -> dict[str, Observation]:
-        """One call for many tasks; a handle seen for the first time is adopted, so `on_exit` is called for
-        it too. A task that was never started is `lost` from then on and cannot start any more. Never
-        fails."""
+        """One call for many tasks; a handle seen for the first time is adopted: when it runs, `on_exit`
+        will tell its end. A task that was never started is `lost` from then on and cannot start any more.
+        Never fails: while an engine does not answer, its tasks count as running."""
 
     async def kill(self, handles: Iterable[str], *, grace: float) -> None:
         """SIGTERM to every process of each task, SIGKILL after `grace` seconds; returns when nothing is
-        left. Already gone is fine."""
+        left. Already gone is fine. Raises UnavailableError when an engine does not answer."""
 
     def logs(self, handle: str, stream: Stream, start: int, *, limit: int = 1 << 20) -> bytes:
         """At most `limit` bytes from offset `start`; empty at the end or when there is no log."""
@@ -139,11 +149,13 @@ class Launcher(Protocol):
         running task. Raises ConflictError when it does not run."""
 
     def subscribe(self, on_exit: OnExit, on_event: OnEvent) -> None:
-        """`on_exit(handle)` once per task that ends or is found ended or lost while watched; `on_event(key,
-        type, reason, message)` for what people should read in the job's events (type Normal or Warning)."""
+        """`on_exit(handle)` once for each task that ends after launch() returned it or observe() called it
+        running, and for one that launch() found ended; `on_event(key, type, reason, message)` for what
+        people should read in the job's events (type Normal or Warning)."""
 
     async def forget(self, handles: Iterable[str]) -> None:
-        """Delete the files and containers of tasks that have ended. Unknown is fine."""
+        """Delete the files and containers of tasks; one that still runs is killed first. Unknown is
+        fine."""
 
     async def close(self) -> None:
         """Stop watching. Tasks go on."""

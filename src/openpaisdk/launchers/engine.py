@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from openpaisdk.errors import ConfigError
+from openpaisdk.errors import ConfigError, UnavailableError
 from openpaisdk.launchers.contract import TaskSpec
 from openpaisdk.launchers.wrapper import inherited_environment
 
@@ -95,14 +95,17 @@ class Engine:
                 await process.wait()
 
     def inspect(self, names: Sequence[str]) -> dict[str, ContainerState]:
-        """The state of those containers that exist, in one call; blocks for a moment."""
+        """The state of those containers that exist, in one call; blocks for a moment. Raises
+        UnavailableError when the engine fails otherwise than by not knowing a name."""
         if not names:
             return {}
         argv = [self.program, "container", "inspect", "--format", _FORMAT, *names]
         try:
             answer = subprocess.run(argv, env=self.environment, capture_output=True, text=True, timeout=60)
-        except (OSError, subprocess.SubprocessError):
-            return {}
+        except (OSError, subprocess.SubprocessError) as error:
+            raise UnavailableError(f"{self.kind} does not answer: {error}") from error
+        if answer.returncode != 0 and "no such" not in answer.stderr.lower():
+            raise UnavailableError(f"{self.kind} cannot tell about containers: {answer.stderr.strip()}")
         return parse_states(answer.stdout)
 
     async def has_image(self, image: str) -> bool:

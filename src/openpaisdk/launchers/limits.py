@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -127,20 +127,20 @@ def remove_stale(means: Limits, *, older_than: float = 600.0) -> None:
                     group.rmdir()
 
 
-def members(cgroups: Iterable[str]) -> set[int]:
-    """Every process in the cgroups and in those below them."""
+def members(cgroups: Sequence[str]) -> set[int]:
+    """Every process in the cgroups of one task, and in those that it made below them."""
     found: set[int] = set()
     for group in cgroups:
-        for folder, _, _ in os.walk(group):
+        for folder in _with_those_below(group):
             found.update(int(word) for word in _words(Path(folder, "cgroup.procs")))
     return found
 
 
-def remove(cgroups: Iterable[str]) -> bool:
+def remove(cgroups: Sequence[str]) -> bool:
     """Remove the cgroups with those below them; False while a process is still in one."""
     gone = True
     for group in cgroups:
-        for folder, _, _ in os.walk(group, topdown=False):
+        for folder in reversed(_with_those_below(group)):
             try:
                 Path(folder).rmdir()
             except FileNotFoundError:
@@ -148,6 +148,14 @@ def remove(cgroups: Iterable[str]) -> bool:
             except OSError:
                 gone = False
     return gone
+
+
+def _with_those_below(group: str) -> list[str]:
+    try:
+        has_none = Path(group).stat().st_nlink <= 2
+    except OSError:
+        return []
+    return [group] if has_none else [folder for folder, _, _ in os.walk(group)]
 
 
 def oom_counters(cgroups: Iterable[str]) -> list[str]:

@@ -18,6 +18,7 @@ from openpaisdk.launchers.machine import this_machine
 from openpaisdk.launchers.watch import reap, start_ticks
 from openpaisdk.launchers.wrapper import (
     MARKER,
+    as_bytes,
     enter_argv,
     inherited_environment,
     render_env,
@@ -121,7 +122,9 @@ class ProcessLauncher(FolderLauncher):
         return Intent(key=spec.key, launcher=self.name, workdir=workdir, cgroups=cgroups, image=spec.image)
 
     def _files(self, spec: TaskSpec, intent: Intent) -> dict[str, bytes]:
-        env = task_environment(spec.env, folder=spec.folder, workdir=intent.workdir, gpus=spec.gpus)
+        env = task_environment(
+            spec.host_env | spec.env, folder=spec.folder, workdir=intent.workdir, gpus=spec.gpus
+        )
         means = self._machine_limits()
         wrapper = render_wrapper(
             spec.folder,
@@ -132,8 +135,8 @@ class ProcessLauncher(FolderLauncher):
         )
         return {
             "run.sh": wrapper,
-            "env.sh": render_env(env),
-            "script.sh": spec.script.encode("utf-8", "surrogateescape"),
+            "env.sh": render_env(env, spec.prepend),
+            "script.sh": as_bytes(spec.script),
         }
 
     async def _start(self, fresh: Sequence[tuple[Attempt, TaskSpec]]) -> None:
@@ -162,7 +165,7 @@ class ProcessLauncher(FolderLauncher):
                 "its programs and libraries (for the image: podman or docker, and the launcher `auto`)",
             )
 
-    def _locate(self, attempts: Sequence[Attempt]) -> None:
+    def _locate(self, attempts: Sequence[Attempt]) -> list[Attempt]:
         unrecorded = []
         for attempt in attempts:
             claim = attempt.folder.claim()
@@ -173,6 +176,7 @@ class ProcessLauncher(FolderLauncher):
         wrappers = tree.find_wrappers(attempt.folder.path for attempt in unrecorded)
         for attempt in unrecorded:
             attempt.pid = wrappers.get(attempt.folder.path, 0)
+        return []
 
     def _finish(self, attempt: Attempt) -> None:
         # Before the wrapper is reaped, while nobody else can have its process id: the end of the script
@@ -214,19 +218,24 @@ class ProcessLauncher(FolderLauncher):
 
     def _close(self, attempt: Attempt, found: Exit | None) -> None:
         self._clear(attempt)
+        if found is None:
+            self._sweep_strays()
         self._conclude(attempt, found)
 
     def _discard(self, intent: Intent) -> None:
         limits.remove(intent.cgroups)
 
     def _clear(self, attempt: Attempt) -> None:
-        tree.send(limits.members(attempt.intent.cgroups), signal.SIGKILL)
         if attempt.intent.cgroups:
             if not limits.remove(attempt.intent.cgroups):
+                tree.send(limits.members(attempt.intent.cgroups), signal.SIGKILL)
                 self._later(self._remove_later(attempt.intent.cgroups))
             return
         self._strays[attempt.folder.path] = attempt.pid
-        if self._strays_timer is None:
+        if attempt.observation and attempt.observation.state == "lost":
+            # It will be run again elsewhere: what is left of it must not go on beside that.
+            self._sweep_strays()
+        elif self._strays_timer is None:
             self._strays_timer = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep_strays)
 
     async def _remove_later(self, cgroups: Sequence[str]) -> None:

@@ -78,12 +78,12 @@ def render_wrapper(
         shells=" ".join(quote(shell) for shell in shells),
         counters=" ".join(quote(counter) for counter in oom_counters) or "''",
     )
-    return text.encode("utf-8", "surrogateescape")
+    return as_bytes(text)
 
 
-def render_env(env: Mapping[str, str]) -> bytes:
+def render_env(env: Mapping[str, str], prepend: Mapping[str, str] | None = None) -> bytes:
     """The text of env.sh. Names that no shell can hold are left out: they could not reach the script
-    anyway."""
+    anyway. Values in `prepend` go before those that the variables already have, with a colon."""
     lines = []
     for name, value in env.items():
         if "\0" in value:
@@ -92,7 +92,18 @@ def render_env(env: Mapping[str, str]) -> bytes:
             )
         if _NAME.fullmatch(name):
             lines.append(f"export {name}={quote(value)}\n")
-    return "".join(lines).encode("utf-8", "surrogateescape")
+    for name, value in (prepend or {}).items():
+        lines.append(f'export {name}={quote(value)}"${{{name}:+:${name}}}"\n')
+    return as_bytes("".join(lines))
+
+
+def as_bytes(text: str) -> bytes:
+    """Bytes that came in through the environment unchanged; what no encoding can hold becomes a question
+    mark."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
 
 
 def task_environment(

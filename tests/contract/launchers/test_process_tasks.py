@@ -415,3 +415,15 @@ def test_a_hostile_folder_is_not_followed(tmp_path: Path) -> None:
         assert (tmp_path / "secret").exists()
 
     tell(ProcessLauncher, story)
+
+
+def test_a_value_no_shell_can_hold_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    async def story(server: Server) -> None:
+        gang = [task(tmp_path / "task-0", "sleep 600"), task(tmp_path / "task-1", "true", env={"A": "\0"})]
+        with pytest.raises(LaunchError, match="NUL") as caught:
+            await server.launcher.launch(gang)
+        assert caught.value.task_code == -200
+        handles = [f"process:{spec.folder}" for spec in gang]
+        assert {seen.state for seen in server.launcher.observe(handles).values()} <= {"lost", "ended"}
+
+    tell(ProcessLauncher, story)

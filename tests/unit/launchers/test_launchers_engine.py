@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from openpaisdk.errors import ConfigError, UnavailableError
-from openpaisdk.launchers import LaunchError, TaskSpec
+from openpaisdk.launchers import LaunchError, TaskSpec, attempts
 from openpaisdk.launchers.auto import AutoLauncher
 from openpaisdk.launchers.container import ContainerLauncher
 from openpaisdk.launchers.engine import (
@@ -22,6 +22,7 @@ from openpaisdk.launchers.engine import (
     parse_states,
     run_argv,
 )
+from openpaisdk.launchers.folder import Intent, TaskFolder
 from support.launcher_contract import Server
 
 SPEC = TaskSpec(
@@ -167,3 +168,37 @@ def test_auto_without_an_engine_says_that_the_image_is_not_used(tmp_path: Path) 
 def test_engines_are_not_given_the_servers_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPAI_TOKEN", "secret")
     assert "OPAI_TOKEN" in os.environ and "OPAI_TOKEN" not in Engine("podman", "podman").environment
+
+
+def test_tasks_of_an_engine_that_does_not_answer_count_as_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "AGAIN_SECONDS", 0.05)
+    answer = tmp_path / "answer"
+    answer.write_text("echo 'database is locked' >&2; exit 125")
+    engine = Engine(str(pretend(tmp_path / "bin", "podman", f". {answer}")), "podman")
+    folder = TaskFolder(str(tmp_path / "task"))
+    folder.prepare({})
+    folder.intend(Intent(key="job-0", launcher="container", workdir="/", container="name"))
+
+    async def story() -> None:
+        server = Server(ContainerLauncher(find=lambda wanted: engine))
+        handle = f"container:{folder.path}"
+        assert server.launcher.observe([handle])[handle].state == "running"
+        answer.write_text("echo 'no such container' >&2; exit 125")
+        [seen] = await server.ended(handle)
+        assert seen.state == "lost"
+        await server.launcher.close()
+
+    asyncio.run(story())
+
+
+def test_without_an_engine_a_container_cannot_be_launched(tmp_path: Path) -> None:
+    async def story() -> None:
+        launcher = ContainerLauncher(find=lambda wanted: None)
+        with pytest.raises(LaunchError, match="no container engine") as caught:
+            await launcher.launch([TaskSpec(key="a", folder=str(tmp_path / "a"), script="", image="img")])
+        assert caught.value.task_code == -1201 and caught.value.hint
+        await launcher.close()
+
+    asyncio.run(story())
