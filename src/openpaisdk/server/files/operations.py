@@ -125,16 +125,17 @@ class Files:
             os.close(folder)
         return True
 
-    def rename(self, source: Place, target: Place) -> bool:
-        """Move a file or folder; into a folder when the target is one; never over something else."""
+    def rename(self, source: Place, target: Place, *, overwrite: bool = False) -> bool:
+        """Move a file or folder; into a folder when the target is one; over a file only when told."""
         _refuse_top(source)
         _refuse_top(target)
         if not os.path.lexists(source.real) or self._is_home(source):
             return False
         real = target.real
-        if os.path.isdir(real) and not os.path.islink(real):
+        if os.path.isdir(real) and not os.path.islink(real) and not overwrite:
             real = os.path.join(real, os.path.basename(source.real))
-        if os.path.lexists(real) or not os.path.isdir(os.path.dirname(real)):
+        blocked = os.path.isdir(real) if overwrite else os.path.lexists(real)
+        if blocked or not os.path.isdir(os.path.dirname(real)):
             return False
         if (real + os.sep).startswith(source.real + os.sep):
             return False

@@ -36,6 +36,7 @@ class Unframing:
         self._buffer = bytearray()
         self._member: Member | None = None
         self._left = 0
+        self._name = ""
         self.files = 0
         self.bytes = 0
 
@@ -51,7 +52,7 @@ class Unframing:
                 if found is None:
                     break
                 name, size, at = found
-                self._member, self._left = self._begin(name, size), size
+                self._member, self._left, self._name = self._begin(name, size), size, name
             piece = view[at : at + self._left]
             if piece:
                 self._member.write([bytes(piece)])
@@ -59,12 +60,15 @@ class Unframing:
                 self._left -= len(piece)
             if self._left:
                 break
-            self._member.commit()
+            self.committed(self._name, self._member.commit())
             self._member.discard()
             self._member = None
             self.files += 1
         self.bytes += at
         del self._buffer[:at]
+
+    def committed(self, name: str, sha256: str) -> None:
+        """Hear of a file that is in its place."""
 
     def _head(self, view: memoryview, at: int) -> tuple[str, int, int] | None:
         if len(view) - at < HEAD.size:
@@ -101,6 +105,11 @@ class Unpacking(Unframing):
         self._files = files
         self._place = place
         self._overwrite = overwrite
+        self.digests: dict[str, str] = {}
+
+    def committed(self, name: str, sha256: str) -> None:
+        """Keep the digest, which the sender compares with its own."""
+        self.digests[name] = sha256
 
     def _start(self, name: str, size: int) -> NewFile:
         if name.startswith("/"):

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from openpaisdk.errors import AccessError, OpenPAIError, UsageError
+from openpaisdk.errors import AccessError, ConflictError, OpenPAIError, UsageError
 from openpaisdk.server.files import contents, remote_errors
 from openpaisdk.server.files.exchange import Exchange, identify
 from openpaisdk.server.files.operations import Files
@@ -106,7 +106,11 @@ async def _rename(files: Files, disk: Disk, exchange: Exchange) -> None:
     if not wanted.startswith("/"):
         raise UsageError(f"RENAME wants destination=/a/path, not {wanted!r}.")
     source = exchange.place(files, follow=False)
-    moved = await disk.run(files.rename, source, exchange.place(files, wanted, follow=False))
+    target = exchange.place(files, wanted, follow=False)
+    overwrite = exchange.options.get("renameoptions", "").upper() == "OVERWRITE"
+    moved = await disk.run(lambda: files.rename(source, target, overwrite=overwrite))
+    if overwrite and not moved:
+        raise ConflictError(f"{source.logical} cannot be renamed to {target.logical}.")
     await exchange.answer({"boolean": moved})
 
 

@@ -1,0 +1,156 @@
+"""What a storage is: six operations on paths, and what tree transfers may ask beyond them.
+
+Paths are text with `/`. Every call blocks. A file that is being written has its name only when it is whole.
+"""
+
+from __future__ import annotations
+
+import os
+
+from openpaisdk.errors import NotFoundError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Protocol
+
+    class Storage(Protocol):
+        """Where files are kept; failures are the errors of this package."""
+
+        address: str
+
+        def list(self, path: str) -> list[Entry]:
+            """What a folder holds, by name; a file is listed as itself. Repeatable."""
+
+        def stat(self, path: str) -> Entry:
+            """One file or folder. Repeatable."""
+
+        def read(self, path: str, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
+            """Contents from an offset on, block by block. Repeatable."""
+
+        def write(self, path: str, source: Source, *, overwrite: bool = False) -> None:
+            """Make a file with the folders above it. Repeated after a failure, it goes on where it was."""
+
+        def mkdir(self, path: str) -> None:
+            """Make a folder and those above it; already there is fine."""
+
+        def remove(self, path: str, *, recursive: bool = False) -> bool:
+            """Delete; whether there was something to delete."""
+
+        def checksum(self, path: str) -> str | None:
+            """SHA-256 of a file where the storage computes it itself, otherwise None."""
+
+        def set_modified(self, path: str, modified: float) -> bool:
+            """Set the time of the last change; whether the storage can."""
+
+
+PART = ".opai-part"
+BLOCK = 1 << 20
+
+
+class Entry:
+    """A file, a folder, or a link that leads nowhere we may go."""
+
+    __slots__ = ("kind", "modified", "name", "size")
+
+    def __init__(self, name: str, kind: str, size: int = 0, modified: float = 0.0) -> None:
+        self.name = name
+        self.kind = kind
+        self.size = size
+        self.modified = modified
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it can be listed."""
+        return self.kind == "folder"
+
+    def as_dict(self) -> dict[str, object]:
+        """The entry as commands return it."""
+        return {
+            "name": self.name,
+            "type": self.kind,
+            "size": self.size,
+            "modified": int(self.modified * 1000),
+        }
+
+    def __repr__(self) -> str:
+        return f"Entry({self.name!r}, {self.kind!r}, {self.size}, {self.modified})"
+
+
+class Source:
+    """Contents to be written: how many bytes, what they are known by, and how to read them from an offset."""
+
+    size: int
+    key: str
+
+    def blocks(self, offset: int, end: int) -> Iterator[bytes]:
+        """The bytes from `offset` to `end`."""
+        raise NotImplementedError
+
+
+class BytesSource(Source):
+    """Contents that are in memory."""
+
+    def __init__(self, contents: bytes) -> None:
+        from hashlib import sha256
+
+        self.size = len(contents)
+        self.key = sha256(contents).hexdigest()[:16]
+        self._contents = contents
+
+    def blocks(self, offset: int, end: int) -> Iterator[bytes]:
+        """The bytes from `offset` to `end`."""
+        for at in range(offset, end, BLOCK):
+            yield self._contents[at : min(at + BLOCK, end)]
+
+
+class FileSource(Source):
+    """A local file; changed in the meantime, it has another key, and nothing of the old one is continued."""
+
+    def __init__(self, path: str) -> None:
+        from hashlib import sha256
+
+        self.path = path
+        try:
+            found = os.stat(path)  # noqa: PTH116 - one call of many
+        except FileNotFoundError:
+            raise NotFoundError(f"there is no file {path}") from None
+        self.size = found.st_size
+        self.modified = found.st_mtime
+        self.key = sha256(f"{found.st_size} {found.st_mtime_ns} {found.st_ino}".encode()).hexdigest()[:16]
+
+    def blocks(self, offset: int, end: int) -> Iterator[bytes]:
+        """The bytes from `offset` to `end`; a file that became shorter is an error."""
+        try:
+            with open(self.path, "rb") as file:  # noqa: PTH123 - one call of many
+                file.seek(offset)
+                while offset < end:
+                    block = file.read(min(BLOCK, end - offset))
+                    if not block:
+                        raise UsageError(
+                            f"{self.path} became shorter while it was sent", hint="send it again"
+                        )
+                    offset += len(block)
+                    yield block
+        except PermissionError:
+            raise UsageError(f"{self.path} cannot be read: permission denied") from None
+
+
+def same_start(stored: Iterator[bytes], source: Source, size: int) -> bool:
+    """Whether what is stored of a part equals the first `size` bytes of the source."""
+    from hashlib import sha256
+
+    ours, theirs = sha256(), sha256()
+    for block in source.blocks(0, size):
+        ours.update(block)
+    for block in stored:
+        theirs.update(block)
+    return ours.digest() == theirs.digest()
+
+
+def part_name(path: str, key: str) -> str:
+    """The name that a file has while it is not whole."""
+    folder, slash, name = path.rpartition("/")
+    # Names have at most 255 bytes: a long one is cut, and the key still tells it apart.
+    short = name.encode()[:180].decode("utf-8", "ignore")
+    return f"{folder}{slash}.{short}.{key}{PART}"

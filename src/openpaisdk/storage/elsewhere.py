@@ -1,0 +1,200 @@
+"""Everything that fsspec knows (`s3://`, `sftp://`, `abfs://` ...) as a storage; loaded when asked for."""
+
+from __future__ import annotations
+
+from threading import local
+
+from openpaisdk.errors import AccessError, NotFoundError, OpenPAIError, UnavailableError, UsageError
+from openpaisdk.storage.contract import BLOCK, Entry, part_name, same_start
+from openpaisdk.storage.local import taken, translate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from openpaisdk.storage.contract import Source
+
+# What to install for a kind of address, beside fsspec itself.
+PACKAGES = dict(
+    pair.split(":")
+    for pair in [
+        "s3:s3fs",
+        "s3a:s3fs",
+        "gs:gcsfs",
+        "gcs:gcsfs",
+        "abfs:adlfs",
+        "abfss:adlfs",
+        "az:adlfs",
+        "sftp:paramiko",
+        "ssh:paramiko",
+        "smb:smbprotocol",
+        "oss:ossfs",
+        "hf:huggingface_hub",
+    ]
+)
+# Kinds whose files can be added to, so that a broken transfer of one file goes on.
+_GROWING = ("sftp", "ssh", "file", "local", "memory")
+
+
+class FsspecStorage:
+    """Files behind an fsspec file system."""
+
+    def __init__(self, address: str, **options: Any) -> None:
+        self.protocol, _, rest = address.partition("://")
+        self.address = f"{self.protocol}://{rest.rpartition('@')[2]}"
+        try:
+            import fsspec  # type: ignore[import-untyped,unused-ignore]
+        except ImportError:
+            raise _missing(self.protocol) from None
+        self._open = lambda: fsspec.core.url_to_fs(address, **options)
+        self._threads = local()
+        try:
+            self._threads.fs, self.root = self._open()
+        except ImportError:
+            raise _missing(self.protocol) from None
+        except ValueError as error:
+            raise UsageError(f"{self.address}: {error}") from None
+        except Exception as error:
+            raise _translate(error, self.address) from error
+
+    @property
+    def _fs(self) -> Any:
+        # One for each thread: a connection such as SFTP's hangs when two threads use it at once.
+        if not hasattr(self._threads, "fs"):
+            self._threads.fs = self._try(self._open, self.address)[0]
+        return self._threads.fs
+
+    def _path(self, path: str) -> str:
+        return f"{self.root.rstrip('/')}/{path.strip('/')}" if path.strip("/") else self.root
+
+    def _try(self, call: Any, path: str, *args: Any, **more: Any) -> Any:
+        try:
+            return call(*args, **more)
+        except OpenPAIError:
+            raise
+        except Exception as error:
+            raise _translate(error, path) from error
+
+    def list(self, path: str) -> list[Entry]:
+        """What a folder holds."""
+        real = self._path(path)
+        if self.stat(path).kind == "file":
+            return [self.stat(path)]
+        found = self._try(self._fs.ls, path, real, detail=True)
+        entries = [_entry(item) for item in found if item["name"].rstrip("/") != real.rstrip("/")]
+        return sorted(entries, key=lambda entry: entry.name)
+
+    def stat(self, path: str) -> Entry:
+        """One file or folder."""
+        self._fs.invalidate_cache()
+        return _entry(self._try(self._fs.info, path, self._path(path)))
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """Contents from an offset on."""
+        return self._blocks(self._try(self._fs.open, path, self._path(path), "rb"), path, offset, length)
+
+    def _blocks(self, file: Any, path: str, offset: int, length: int | None) -> Iterator[bytes]:
+        with file:
+            if offset:
+                file.seek(offset)
+            while length is None or length > 0:
+                block = self._try(file.read, path, BLOCK if length is None else min(BLOCK, length))
+                if not block:
+                    return
+                if length is not None:
+                    length -= len(block)
+                yield block
+
+    def write(self, path: str, source: Source, *, overwrite: bool = False) -> None:
+        """Make a file: a part takes its name when whole."""
+        real = self._path(path)
+        if self._try(self._fs.isdir, path, real):
+            raise taken(path)
+        if not overwrite and self._try(self._fs.exists, path, real):
+            raise taken(path)
+        folder = real.rpartition("/")[0]
+        if folder:
+            self._try(self._fs.makedirs, path, folder, exist_ok=True)
+        part = part_name(path.strip("/"), source.key)
+        have = self._continue(part, source)
+        self._try(self._fill, path, self._path(part), source, have)
+        if self.stat(part).size != source.size:
+            raise UnavailableError(f"{path}: not all of it arrived", hint="the same command again goes on")
+        self._try(self._fs.mv, path, self._path(part), real)
+        self._fs.invalidate_cache()
+
+    def _continue(self, part: str, source: Source) -> int:
+        if self.protocol not in _GROWING:
+            return 0
+        try:
+            have = self.stat(part).size
+        except NotFoundError:
+            return 0
+        return have if have <= source.size and same_start(self.read(part), source, have) else 0
+
+    def _fill(self, part: str, source: Source, have: int) -> None:
+        with self._fs.open(part, "ab" if have else "wb") as file:
+            for block in source.blocks(have, source.size):
+                file.write(block)
+
+    def mkdir(self, path: str) -> None:
+        """Make a folder and those above it."""
+        if self._try(self._fs.isfile, path, self._path(path)):
+            raise taken(path)
+        self._try(self._fs.makedirs, path, self._path(path), exist_ok=True)
+
+    def remove(self, path: str, *, recursive: bool = False) -> bool:
+        """Delete a file or a folder."""
+        self._fs.invalidate_cache()
+        real = self._path(path)
+        if not self._try(self._fs.exists, path, real):
+            return False
+        if self._try(self._fs.isdir, path, real) and not recursive:
+            if self._try(self._fs.ls, path, real, detail=False):
+                raise translate(OSError(39, "not empty"), path)
+            self._try(self._fs.rmdir, path, real)
+        else:
+            self._try(self._fs.rm, path, real, recursive=recursive)
+        return True
+
+    def checksum(self, path: str) -> str | None:
+        """Not computed over there."""
+        return None
+
+    def set_modified(self, path: str, modified: float) -> bool:
+        """Set the time of the last change, which SFTP can, in whole seconds."""
+        if self.protocol not in ("sftp", "ssh"):
+            return False
+        self._try(self._fs.ftp.utime, path, self._path(path), (int(modified), int(modified)))
+        return True
+
+
+def _missing(protocol: str) -> UsageError:
+    packages = " ".join(["fsspec", *([PACKAGES[protocol]] if protocol in PACKAGES else [])])
+    return UsageError(
+        f"{protocol}:// storages are not installed here", hint=f"install them with `pip install {packages}`"
+    )
+
+
+def _translate(error: Exception, path: str) -> OpenPAIError:
+    name = type(error).__name__
+    if "Authentication" in name or "NoCredentials" in name or "BadHostKey" in name:
+        return AccessError(f"{path}: the login was refused: {error}")
+    if isinstance(error, TimeoutError | ConnectionError | EOFError) or "SSH" in name or "NoValidConn" in name:
+        return UnavailableError(
+            f"{path}: the connection failed: {error}", hint="the same command again goes on"
+        )
+    if isinstance(error, OSError):
+        return translate(error, path)
+    return UsageError(f"{path}: {error}")
+
+
+def _entry(found: dict[str, Any]) -> Entry:
+    name = str(found["name"]).rstrip("/").rpartition("/")[2]
+    kind = {"directory": "folder", "file": "file"}.get(str(found.get("type")), "link")
+    moment = (
+        found.get("mtime") or found.get("LastModified") or found.get("last_modified") or found.get("created")
+    )
+    seconds = float(moment or 0) if isinstance(moment, int | float | None) else moment.timestamp()
+    return Entry(name, kind, int(found.get("size") or 0) if kind == "file" else 0, seconds)
