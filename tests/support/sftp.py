@@ -25,7 +25,8 @@ def sftp_server(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
     (folder / "config").write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/authorized\n"
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\n"
+        f"AuthorizedKeysFile {folder}/authorized\n"
         f"PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n"
         f"MaxStartups 100\nSubsystem sftp internal-sftp\n"
     )

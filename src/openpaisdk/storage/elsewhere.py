@@ -47,7 +47,8 @@ class FsspecStorage:
             import fsspec  # type: ignore[import-untyped,unused-ignore]
         except ImportError:
             raise _missing(self.protocol) from None
-        self._open = lambda: fsspec.core.url_to_fs(address, **options)
+        find: Any = fsspec.core.url_to_fs
+        self._open = lambda: find(address, **options)
         self._threads = local()
         try:
             self._threads.fs, self.root = self._open()
@@ -115,7 +116,7 @@ class FsspecStorage:
             raise taken(path)
         folder = real.rpartition("/")[0]
         if folder:
-            self._try(self._fs.makedirs, path, folder, exist_ok=True)
+            self._make_folders(folder, path)
         part = part_name(path.strip("/"), source.key)
         have = self._continue(part, source)
         self._try(self._fill, path, self._path(part), source, have)
@@ -123,6 +124,16 @@ class FsspecStorage:
             raise UnavailableError(f"{path}: not all of it arrived", hint="the same command again goes on")
         self._try(self._fs.mv, path, self._path(part), real)
         self._fs.invalidate_cache()
+
+    def _make_folders(self, real: str, path: str) -> None:
+        for attempt in range(4):
+            try:
+                self._fs.makedirs(real, exist_ok=True)
+                return
+            except Exception as error:
+                # Another thread may be making the same folders, and SFTP has no word for "already there".
+                if attempt == 3:
+                    raise _translate(error, path) from error
 
     def _continue(self, part: str, source: Source) -> int:
         if self.protocol not in _GROWING:
@@ -142,7 +153,7 @@ class FsspecStorage:
         """Make a folder and those above it."""
         if self._try(self._fs.isfile, path, self._path(path)):
             raise taken(path)
-        self._try(self._fs.makedirs, path, self._path(path), exist_ok=True)
+        self._make_folders(self._path(path), path)
 
     def remove(self, path: str, *, recursive: bool = False) -> bool:
         """Delete a file or a folder."""
