@@ -13,7 +13,7 @@ import uvicorn
 from openpaisdk.errors import LoginError
 from openpaisdk.server.app import Application
 from openpaisdk.server.auth import Caller
-from openpaisdk.server.files import routes
+from openpaisdk.server.files import ENDPOINTS, routes
 
 PEOPLE = {
     "ann-token": Caller("ann"),
@@ -36,7 +36,7 @@ def make_app(data_dir: Path, **settings: object) -> Application:
     services = SimpleNamespace(
         settings=SimpleNamespace(data_dir=str(data_dir), host="127.0.0.1", **settings), accounts=Accounts()
     )
-    return Application(services, [], routes(services))
+    return Application(services, ENDPOINTS, routes(services))
 
 
 @contextmanager

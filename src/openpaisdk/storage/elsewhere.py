@@ -10,7 +10,7 @@ from openpaisdk.storage.local import taken, translate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from openpaisdk.storage.contract import Source
@@ -48,7 +48,7 @@ class FsspecStorage:
         except ImportError:
             raise _missing(self.protocol) from None
         find: Any = fsspec.core.url_to_fs
-        self._open = lambda: find(address, **options)
+        self._open: Callable[[], Any] = lambda: find(address, **options)
         self._threads = local()
         try:
             self._threads.fs, self.root = self._open()
