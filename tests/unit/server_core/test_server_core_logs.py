@@ -143,6 +143,8 @@ def test_log_addresses_hold_for_two_minutes(server, spec, monkeypatch):
     assert nobody.get(by_name["all"]).text == "out\nerr\n"
     assert nobody.get(by_name["stdout"].replace("/logs/stdout", "/logs/stderr")).status == 403
     assert nobody.get(by_name["stdout"].partition("?")[0]).status == 401
+    for forged in ("x", "%C3%AD", "%C2%B2.0", "9" * 400 + ".x"):
+        assert nobody.get(f"{LOGS}/stdout?token={forged}").status == 403
     later = time.time() + 121
     monkeypatch.setattr("openpaisdk.server.routes.logs.time.time", lambda: later)
     assert nobody.get(by_name["stdout"]).status == 403
@@ -192,7 +194,11 @@ def test_ranges_offsets_and_ends(server, spec):
     tail = server.client.get(f"{stdout}?tail-mode=true")
     assert (tail.status, tail.text) == (206, text[-16384:])
     assert server.client.get(f"{stdout}?offset={len(text) - 5}").text == text[-5:]
-    assert server.client.get(f"{stdout}?offset=-5").status == 400
+    for bad in ("-5", "9" * 30, "x"):
+        assert server.client.get(f"{stdout}?offset={bad}").status == 400
+        assert server.client.get(f"{stdout}?offset={bad}&follow=true").status == 400
+        assert server.client.get(f"/api/v2/jobs?offset={bad}").status == 400
+        assert server.client.get(f'/api/v2/jobs/ann~job/follow?positions={{"a":{bad}}}').status == 400
     for name in ("..%2f..%2fserver.db", "intent.json", "env.sh"):
         assert server.client.get(f"{LOGS}/{name}").code == "NoTaskLogError"
 

@@ -24,6 +24,7 @@ _JOBS = "/api/v2/jobs"
 _JOB = _JOBS + "/{job}"
 
 LARGEST_LIMIT = 50_000
+LARGEST_OFFSET = 2**53
 SHORT_PAGE = 200  # longer ones are read on another thread
 FEW_TASKS = 100  # jobs with more are encoded on another thread, and kept until they change
 DETAILS_KEPT = 64
@@ -211,8 +212,8 @@ def _filter(call: Call) -> JobFilter:
 async def list_jobs(call: Call) -> Any:
     """Everybody's jobs, newest first unless `order` says otherwise; `withTotalCount=true` wraps the page."""
     query: ListQuery = call.query
-    if query.offset < 0 or query.limit < 0:
-        raise UsageError("offset and limit must not be negative.")
+    if not 0 <= query.offset <= LARGEST_OFFSET or query.limit < 0:
+        raise UsageError("offset and limit must be numbers from 0 on.")
     if query.limit > LARGEST_LIMIT:
         raise UsageError(
             f"limit {query.limit} is more than {LARGEST_LIMIT}.", hint="ask page by page with offset"
@@ -247,7 +248,7 @@ async def get_job_at_attempt(call: Call) -> Any:
     """A job as it stood in one of its attempts; before the first one any number shows the waiting job."""
     job = find_job(call)
     number = call.path["attempt"]
-    if not number.isascii() or not number.isdigit():
+    if not number.isascii() or not number.isdigit() or len(number) > 15:
         raise no_job(f"{job.path} with attempt {number}")
     return await show(call, job, int(number))
 
@@ -256,7 +257,7 @@ async def show(call: Call, job: JobRow, attempt: int | None) -> Any:
     """The detail of a job; that of a large one is encoded once per change, whoever asks."""
     store: JobStore = call.services.jobs
     number = job.attempt if attempt is None or job.attempt is None else attempt
-    row = None if number is None else store.attempt(job.id, min(number, 2**53))
+    row = None if number is None else store.attempt(job.id, number)
     if number is not None and row is None:
         raise no_job(f"{job.path} with attempt {number}")
     if job.tasks <= FEW_TASKS:
@@ -366,7 +367,9 @@ async def wait_for_job(call: Call) -> Any:
     """The detail of a job as soon as its state is another, at the latest after `timeout` seconds."""
     query: WaitQuery = call.query
     job = find_job(call)
-    deadline = time.monotonic() + min(max(query.timeout, 0.0), LONGEST_WAIT)
+    if not query.timeout >= 0:  # also what is not a number
+        raise UsageError(f"timeout {query.timeout} is not a number of seconds.")
+    deadline = time.monotonic() + min(query.timeout, LONGEST_WAIT)
     changed = asyncio.Event()
     unsubscribe = call.services.loop.changes.subscribe(job.id, changed.set)
     try:

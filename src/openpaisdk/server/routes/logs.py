@@ -29,6 +29,7 @@ _LOGS = _JOB + "/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/
 LINK_SECONDS = 120
 TAIL_BYTES = 16384
 CHUNK = 256 * 1024
+LARGEST_OFFSET = 2**53
 _RANGE = re.compile(r"bytes=(\d{0,15})-(\d{0,15})\Z")
 _EVENTS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
@@ -137,8 +138,9 @@ def _authorise(call: Call) -> JobRow:
         call.caller = caller
         return find_job(call)
     expires = call.query.token.partition(".")[0]
-    wanted = _signed(call, f"{_LOGS}/{{name}}".format(**call.path), int(expires) if expires.isdigit() else 0)
-    if not hmac.compare_digest(wanted, call.query.token) or int(expires) < time.time():
+    until = int(expires) if expires.isascii() and expires.isdigit() and len(expires) < 16 else 0
+    wanted = _signed(call, f"{_LOGS}/{{name}}".format(**call.path), until)
+    if not hmac.compare_digest(wanted.encode(), call.query.token.encode()) or until < time.time():
         raise AccessError("This address of a log is not valid any more.", hint="list the logs again")
     user, _, name = call.path["job"].partition("~")
     job = call.services.jobs.find(user, name)
@@ -214,8 +216,8 @@ def _span(call: Call, size: int) -> tuple[int, int, int]:
     if _wants_tail(call):
         return max(0, size - TAIL_BYTES), size, 206
     if call.query.offset:
-        if call.query.offset < 0:
-            raise UsageError(f"offset {call.query.offset} is negative.")
+        if not 0 <= call.query.offset <= LARGEST_OFFSET:
+            raise UsageError(f"offset {call.query.offset} is not a place in a file.")
         return min(call.query.offset, size), size, 200
     found = _RANGE.match(call.request.headers.get("range", ""))
     if found is None or found.groups() == ("", ""):
@@ -242,7 +244,9 @@ async def _chunks(fd: int, start: int, end: int) -> AsyncIterator[bytes]:
 
 def _follow_one(call: Call, job: JobRow, task: TaskRow, path: Path) -> Response:
     last = call.request.headers.get("last-event-id", "")
-    offset = int(last) if last.isascii() and last.isdigit() and len(last) < 16 else max(0, call.query.offset)
+    offset = int(last) if last.isascii() and last.isdigit() and len(last) < 16 else call.query.offset
+    if not 0 <= offset <= LARGEST_OFFSET:
+        raise UsageError(f"offset {offset} is not a place in a file.")
     tail = Tail(path, offset)
     attempt = int(call.path["attempt"])
 
@@ -269,8 +273,9 @@ def _follow(call: Call, choice: Choice) -> Response:
 def _choice(
     streams: list[str] | None, tasks: list[str] | None, tail: int | None, positions: dict[str, int]
 ) -> Choice:
-    if any(offset < 0 for offset in positions.values()) or (tail is not None and tail < 0):
-        raise UsageError("tail and positions must not be negative.")
+    numbers = [*positions.values(), tail or 0]
+    if not all(0 <= number <= LARGEST_OFFSET for number in numbers):
+        raise UsageError("tail and positions must be numbers from 0 on.")
     return Choice(tuple(streams or ("stdout", "stderr")), frozenset(tasks or ()), tail, positions)
 
 
