@@ -1,0 +1,138 @@
+"""The program itself: ready line, state file, lock, signals, a kill, TLS rules and the first password."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from support.servers import ServerProcess
+
+
+@pytest.fixture
+def real(tmp_path: Path):
+    server = ServerProcess(tmp_path, "--launcher", "process").start()
+    yield server
+    server.stop()
+
+
+def spec(name: str, command: str) -> dict:
+    return {
+        "protocolVersion": 2,
+        "name": name,
+        "type": "job",
+        "prerequisites": [{"type": "dockerimage", "name": "image", "uri": "none"}],
+        "extras": {"openpaisdk": {"image": "default"}},
+        "taskRoles": {
+            "worker": {
+                "instances": 1,
+                "dockerImage": "image",
+                "resourcePerInstance": {"cpu": 1, "memoryMB": 64, "gpu": 0},
+                "commands": [command],
+            }
+        },
+    }
+
+
+def test_it_tells_where_it_is_and_who_may(real: ServerProcess):
+    assert real.ready["uri"] == real.uri and real.ready["pid"] == real.process.pid
+    assert set(real.ready["capacity"]) == {"cpu", "memory_mb", "gpu"}
+    assert stat.S_IMODE(real.state_file.stat().st_mode) == 0o600
+    assert abs(real.state["pid_started"] - psutil.Process(real.process.pid).create_time()) < 1
+    assert real.token not in real.log()
+    assert stat.S_IMODE((real.data_dir / "server.db").stat().st_mode) == 0o600
+
+
+def test_one_server_for_one_data_folder(real: ServerProcess):
+    done = run("--local", "--data-dir", str(real.data_dir))
+    assert done.returncode == 4 and "another server uses" in done.stderr
+
+
+def test_a_kill_loses_nothing(real: ServerProcess):
+    cluster = real.cluster()
+    release = real.folder / "release"
+    wait = f"while [ ! -e {release} ]; do sleep 0.05; done"
+    cluster.submit(spec("going-on", f"echo begun; {wait}; echo done; exit 7"))
+    cluster.wait("going-on", until="running", timeout=30)
+    real.kill()
+    release.touch()
+    real.start()
+    cluster = real.cluster()
+    detail = cluster.wait("going-on", timeout=30)["jobStatus"]
+    assert (detail["state"], detail["retries"]) == ("FAILED", 0)
+    assert detail["appExitMessages"]["runtime"]["originUserExitCode"] == 7
+    assert cluster.read_log("going-on").splitlines() == ["begun", "done"]
+
+
+def test_a_gentle_stop_leaves_tasks_running(real: ServerProcess):
+    cluster = real.cluster()
+    cluster.submit(spec("sleeper", "echo $$ > pid; exec sleep 300"))
+    cluster.wait("sleeper", until="running", timeout=30)
+    real.process.send_signal(signal.SIGTERM)
+    assert real.process.wait(20) == 0
+    assert not real.state_file.exists()
+    left = [
+        process for process in psutil.process_iter(["cmdline"]) if process.info["cmdline"] == ["sleep", "300"]
+    ]
+    assert left
+    real.start()
+    cluster = real.cluster()
+    assert cluster.job("sleeper")["jobStatus"]["state"] == "RUNNING"
+    cluster.stop("sleeper")
+    assert cluster.wait("sleeper", timeout=60)["jobStatus"]["state"] == "STOPPED"
+
+
+def test_idle_it_does_nothing(real: ServerProcess):
+    real.cluster().jobs()
+    process = psutil.Process(real.process.pid)
+    before = process.num_ctx_switches().voluntary
+    with pytest.raises(subprocess.TimeoutExpired):
+        real.process.wait(1.5)
+    assert process.num_ctx_switches().voluntary - before < 10
+
+
+def run(*options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "openpaisdk.server", *options], capture_output=True, text=True, timeout=60
+    )
+
+
+def test_beyond_loopback_it_wants_tls(tmp_path: Path):
+    done = run("--host", "0.0.0.0", "--data-dir", str(tmp_path))
+    assert done.returncode == 2 and "TLS" in done.stderr and "--insecure" in done.stderr
+
+
+def test_a_port_that_is_taken(real: ServerProcess, tmp_path: Path):
+    port = real.uri.rpartition(":")[2]
+    done = run("--port", port, "--data-dir", str(tmp_path / "other"))
+    assert done.returncode == 2 and f"127.0.0.1:{port}" in done.stderr
+
+
+def test_the_first_password_is_shown_once(tmp_path: Path):
+    shown = []
+    for _ in range(2):
+        reader, writer = os.pipe()
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "openpaisdk.server", "--port", "0", "--data-dir", str(tmp_path)),
+                *("--launcher", "process", "--ready-fd", str(writer)),
+            ],
+            pass_fds=[writer],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        os.close(writer)
+        with os.fdopen(reader) as ready:
+            assert json.loads(ready.readline())["pid"] == process.pid
+        process.terminate()
+        shown.append(process.communicate(timeout=30)[0])
+    assert "admin" in shown[0] and "password" in shown[0]
+    assert "password" not in shown[1]
