@@ -23,24 +23,30 @@ class Listener(uvicorn.Server):
 
     def __init__(self, app: ASGIApp, chosen: Settings) -> None:
         self._stopped = asyncio.Event()
-        super().__init__(
-            uvicorn.Config(
-                Dated(app),
-                http="auto",
-                ws="none",
-                loop="asyncio",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                date_header=False,
-                timeout_keep_alive=75,
-                timeout_graceful_shutdown=GRACEFUL_SECONDS,
-                backlog=BACKLOG,
-                ssl_certfile=str(chosen.tls_cert) if chosen.tls_cert else None,
-                ssl_keyfile=str(chosen.tls_key) if chosen.tls_key else None,
-            )
+        config = uvicorn.Config(
+            Dated(app),
+            http="auto",
+            ws="none",
+            loop="asyncio",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=GRACEFUL_SECONDS,
+            backlog=BACKLOG,
+            ssl_certfile=str(chosen.tls_cert) if chosen.tls_cert else None,
+            ssl_keyfile=str(chosen.tls_key) if chosen.tls_key else None,
         )
+        try:
+            config.load()
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"cannot use the certificate {chosen.tls_cert} with the key {chosen.tls_key}: {error}",
+                hint="--tls-cert and --tls-key want PEM files that belong together",
+            ) from error
+        super().__init__(config)
 
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
         return nullcontext()
