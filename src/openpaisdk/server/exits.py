@@ -10,6 +10,7 @@ from openpaisdk.launchers import Exit
 from openpaisdk.protocol import Classified, classify_exit, exit_spec
 
 OOM_KILLED = -1200
+UNCLASSIFIED = 255
 TAIL_BYTES = 10 * 1024 * 1024
 MESSAGE_BYTES = 4096
 MATCH_BYTES = 2048
