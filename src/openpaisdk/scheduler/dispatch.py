@@ -31,13 +31,13 @@ from typing import NamedTuple
 from .placement import Layout, Nodes, Room, layout_needs, place, without
 from .queue import WaitingLine
 from .shares import JOBS, Shares, ShareState
-from .state import NOTHING, Ask, Job, Task, Vector, plus
+from .state import NOTHING, Ask, Job, Task, Vector, no_less, plus
 
 OVERTAKEN_AT_MOST = 16
 PATIENCE = 600.0
-# So many kinds of jobs of a virtual cluster, or of a user whose quota is used up, are looked at in one walk.
-VISITS = 200
-HELD_VISITS = 32
+# How much is tried in vain before a walk leaves a virtual cluster alone: some 30 different kinds of jobs.
+EFFORT = 96
+_COST_OF_TRYING = 3
 
 OWN, BORROW, IDLE = range(3)
 
@@ -61,6 +61,40 @@ class Booking(NamedTuple):
     firm: bool
 
 
+class Refusals:
+    """What did not fit in this walk: whatever needs no less of everything is not tried any more."""
+
+    __slots__ = ("cost", "parts", "totals")
+
+    def __init__(self) -> None:
+        self.cost = 0
+        self.parts: list[tuple[Vector, int]] = []
+        self.totals: list[Vector] = []
+
+    def add(self, ask: Ask, *, short: bool) -> None:
+        """Remember an ask that had no room, or whose virtual cluster's share was too `short` for it."""
+        self.cost += _COST_OF_TRYING
+        if short:
+            self.totals = [ask.total, *(other for other in self.totals if not no_less(other, ask.total))]
+        elif len(ask.parts) == 1:
+            _, needs, times = ask.parts[0]
+            larger = [part for part in self.parts if part[1] >= times and no_less(part[0], needs)]
+            self.parts = [(needs, times), *(part for part in self.parts if part not in larger)]
+
+    def cover(self, ask: Ask) -> bool:
+        """Whether the ask cannot fit either."""
+        self.cost += 1
+        total = ask.total
+        for least in self.totals:
+            if no_less(total, least):
+                return True
+        for least, times in self.parts:
+            for _, needs, count in ask.parts:
+                if count >= times and no_less(needs, least):
+                    return True
+        return False
+
+
 class Dispatcher:
     """Walks the waiting lines and starts what may start."""
 
@@ -70,12 +104,14 @@ class Dispatcher:
         self.regular = WaitingLine()
         self.oppo = WaitingLine()
         self.bookings: list[Booking] = []
-        self.dying: dict[int, Task] = {}
+        self._booked: set[Ask] = set()
+        self.dying: set[Task] = set()
         self._start = start
         self._evict = evict
         self._tops: dict[tuple[int, str], Ask] = {}
         self._held_users: dict[str, set[int]] = {}
         self._stale = True
+        self._rooms: dict[tuple[int, str], Room] = {}
 
     def line(self, ask: Ask) -> WaitingLine:
         return self.oppo if ask.job.oppo else self.regular
@@ -83,6 +119,7 @@ class Dispatcher:
     def changed(self) -> None:
         """Something was given back or the limits are others: everybody has to be looked at again."""
         self._stale = True
+        self._rooms.clear()
 
     def enqueue(self, ask: Ask, now: float) -> None:
         """Take in an ask. Where nothing else changed since the last walk, only this one can start now."""
@@ -97,7 +134,7 @@ class Dispatcher:
     def withdraw(self, ask: Ask) -> None:
         """The ask is no longer wanted."""
         self.line(ask).discard(ask)
-        if self._is_booked(ask) or ask.job.info.user in self._held_users:
+        if ask in self._booked or ask.job.info.user in self._held_users:
             self._stale = True
 
     def settle(self, now: float) -> None:
@@ -107,6 +144,8 @@ class Dispatcher:
         self._stale = False
         self.shares.clear_bookings(booking.ask for booking in self.bookings)
         self.bookings.clear()
+        self._booked.clear()
+        self._rooms.clear()
         self._tops.clear()
         self._held_users.clear()
         if len(self.regular):
@@ -117,46 +156,41 @@ class Dispatcher:
             self._walk(self.oppo, IDLE, now)
 
     def _try_alone(self, ask: Ask, now: float) -> None:
-        if self._held_by_quota(ask):
+        if self.shares.quotas and self._held_by_quota(ask):
             return
         for phase in (IDLE,) if ask.job.oppo else (OWN, BORROW):
             if self._try(ask, phase, now):
                 return
-            if self._is_booked(ask):
+            if ask in self._booked:
                 return
             self._note_blocked(ask, phase, now)
 
     def _walk(self, line: WaitingLine, phase: int, now: float) -> None:
         walk = line.walk()
-        refused: dict[str, list[Ask]] = {}
-        visits: dict[str, int] = {}
-        held: dict[str, int] = {}
+        refusals: dict[str, Refusals] = {}
         while (ask := walk.current()) is not None:
-            vc, user = ask.job.info.vc, ask.job.info.user
-            if phase == BORROW and self.shares.cluster(vc).whole:
-                walk.skip_virtual_cluster(vc)
-                continue
-            if self._held_by_quota(ask):
-                held[user] = held.get(user, 0) + 1
-                if held[user] > HELD_VISITS:
-                    walk.skip_group()
-                else:
-                    walk.skip_lane()
-                continue
-            visits[vc] = visits.get(vc, 0) + 1
-            if visits[vc] > VISITS:
-                walk.skip_virtual_cluster(vc)
-            elif self._is_booked(ask) or _needs_no_less(ask, refused.get(vc, ())):
+            vc = ask.job.info.vc
+            refused = refusals.get(vc)
+            if refused is None:
+                refused = refusals[vc] = Refusals()
+                if phase == BORROW and self.shares.cluster(vc).whole:
+                    walk.skip_virtual_cluster()
+                    continue
+            if refused.cost > EFFORT:
+                walk.skip_virtual_cluster()
+            elif refused.cover(ask):
+                walk.skip_group()
+            elif ask in self._booked or (self.shares.quotas and self._held_by_quota(ask)):
                 walk.skip_lane()
             elif self._try(ask, phase, now):
-                visits[vc] -= 1
                 walk.started()
             else:
-                walk.skip_lane()
                 self._note_blocked(ask, phase, now)
-                if not self._is_booked(ask) and not self._share_is_short(ask, phase) and len(ask.parts) == 1:
-                    known = refused.get(vc, ())
-                    refused[vc] = [ask, *(other for other in known if not _needs_no_less(other, (ask,)))]
+                if ask in self._booked:
+                    walk.skip_lane()
+                else:
+                    refused.add(ask, short=self._share_is_short(ask, phase))
+                    walk.skip_group()
 
     def _held_by_quota(self, ask: Ask) -> set[int]:
         held = self._held_users.get(ask.job.info.user)
@@ -185,25 +219,31 @@ class Dispatcher:
             self._book(ask, place(self.nodes.empty_room(), ask.parts), firm=False)
         if layout is None or not self._start(ask, layout):
             return False
+        self._rooms.clear()
         self.line(ask).discard(ask)
         self._note_started(ask, phase)
         return True
 
     def room_for(self, ask: Ask, phase: int) -> Room:
         """What an ask may take: all that is free, less the room kept for others."""
+        spot = (phase, ask.job.info.vc if phase == OWN else "")
+        room = None if ask in self._booked else self._rooms.get(spot)
+        if room is not None:
+            return room
         room = self.nodes.room()
         for booking in self.bookings:
             foreign = phase == OWN and booking.ask.job.info.vc != ask.job.info.vc
             if booking.ask is not ask and (booking.firm or not foreign):
                 room = without(room, booking.needs)
+        if ask not in self._booked:
+            self._rooms[spot] = room
         return room
-
-    def _is_booked(self, ask: Ask) -> bool:
-        return any(booking.ask is ask for booking in self.bookings)
 
     def _book(self, ask: Ask, layout: Layout | None, *, firm: bool) -> None:
         if layout is not None:
             self.bookings.append(Booking(ask, layout_needs(layout, ask.job.needs), firm))
+            self._booked.add(ask)
+            self._rooms.clear()
             self.shares.book(ask)
 
     def _starves(self, ask: Ask, now: float) -> bool:
@@ -233,9 +273,7 @@ class Dispatcher:
 
     def _reclaim(self, ask: Ask) -> bool:
         """Book room for an ask inside its share out of what is killed or evicted; False if that fails."""
-        room = self.room_for(ask, OWN)
-        for task in self.dying.values():
-            room = _with(room, [task])
+        room = _with(self.room_for(ask, OWN), self.dying)
         layout = place(room, ask.parts) if self.dying else None
         if layout is None:
             victims = self._victims(ask)
@@ -310,19 +348,3 @@ def _with(room: Room, tasks: Iterable[Task]) -> Room:
             node = task.placement.node
             freed[node] = plus(freed.get(node, NOTHING), task.needs, -1)
     return without(room, freed) if freed else room
-
-
-def _needs_no_less(ask: Ask, refused: Iterable[Ask]) -> bool:
-    """Whether `ask` cannot fit because one of these, which have tasks of one kind only, does not."""
-    for other in refused:
-        (_, (cpu, memory, gpu, ports), times), *_ = other.parts
-        for _, needs, count in ask.parts:
-            if (
-                count >= times
-                and needs[0] >= cpu
-                and needs[1] >= memory
-                and needs[2] >= gpu
-                and needs[3] >= ports
-            ):
-                return True
-    return False

@@ -141,7 +141,7 @@ class Lifecycle:
             self.nodes.release(task.placement, task.needs)
         self.shares.release(task)
         task.live = False
-        self.dispatcher.dying.pop(id(task), None)
+        self.dispatcher.dying.discard(task)
 
     def prepare(self, task: Task) -> None:
         """The launcher is at it."""
@@ -243,7 +243,7 @@ class Lifecycle:
         for task in tasks:
             task.kill_code = code
             task.move(DELETION_REQUESTED, self.now)
-            self.dispatcher.dying[id(task)] = task
+            self.dispatcher.dying.add(task)
 
     def kill(self, tasks: list[Task], code: int) -> None:
         """Ask for tasks of one job to be killed."""

@@ -21,17 +21,19 @@ class NodeState:
 
     __slots__ = ("capacity", "gpus", "held_gpus", "held_ports", "name", "used")
 
-    def __init__(self, node: Node) -> None:
-        self.name = node.name
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.used: Vector = NOTHING
         self.held_gpus: set[int] = set()
         self.held_ports: set[int] = set()
         self.gpus: tuple[int, ...] = ()
         self.capacity: Vector = NOTHING
-        self.become(node)
 
-    def become(self, node: Node) -> None:
-        """The node has this to give from now on; what is given out stays so."""
+    def become(self, node: Node | None) -> None:
+        """The node has this to give from now on, None nothing; what is given out stays so."""
+        if node is None:
+            self.gpus, self.capacity = (), NOTHING
+            return
         self.gpus = tuple(sorted(node.gpus))
         self.capacity = (node.cpu, node.memory_mb, len(self.gpus), PORT_RANGE[1] - PORT_RANGE[0])
 
@@ -53,20 +55,17 @@ class Nodes:
         """The nodes are these now."""
         wanted = {node.name: node for node in nodes}
         for name in [name for name in self.states if name not in wanted]:
-            self.states[name].become(Node(name, 0, 0))
+            self.states[name].become(None)
             self._forget_if_empty(name)
         for name, node in wanted.items():
-            if name in self.states:
-                self.states[name].become(node)
-            else:
-                self.states[name] = NodeState(node)
+            self.states.setdefault(name, NodeState(name)).become(node)
         self.total = NOTHING
         for state in self.states.values():
             self.total = plus(self.total, state.capacity)
 
     def _forget_if_empty(self, name: str) -> None:
         state = self.states[name]
-        if state.used == NOTHING and state.capacity[:3] == (0, 0, 0):
+        if state.used == NOTHING and state.capacity == NOTHING:
             del self.states[name]
 
     def room(self) -> Room:
@@ -90,9 +89,7 @@ class Nodes:
 
     def hold(self, placement: Placement, needs: Vector) -> None:
         """Note what was given out, by `take` or before a restart."""
-        state = self.states.get(placement.node)
-        if state is None:
-            state = self.states[placement.node] = NodeState(Node(placement.node, 0, 0))
+        state = self.states.setdefault(placement.node, NodeState(placement.node))
         state.used = plus(state.used, needs)
         state.held_gpus.update(placement.gpus)
         for ports in placement.ports.values():
@@ -157,9 +154,11 @@ def place(room: Room, parts: Sequence[Part]) -> Layout | None:
     Tightly, so that large jobs find whole nodes later: nodes this gang uses already come first, then the
     fullest.
     """
+    for _, needs, count in parts:
+        if sum([how_many(left, needs) for _, left in room]) < count:
+            return None
     if len(parts) == 1 and len(room) == 1:
-        role, needs, count = parts[0]
-        return [(role, room[0][0], count)] if how_many(room[0][1], needs) >= count else None
+        return [(parts[0][0], room[0][0], parts[0][2])]
     left = dict(room)
     used: set[str] = set()
     layout: Layout = []

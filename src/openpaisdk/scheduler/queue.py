@@ -1,6 +1,6 @@
 """The waiting line: first come, first served inside a class, and walked without looking at what cannot start.
 
-Asks that are alike stand in one lane, lanes of one user in one virtual cluster form a group. A walk sees
+Asks of one user that are alike stand in one lane, lanes that need the same form a group. A walk sees
 only the first of each lane, in queue order; who walks says whether it started, or whether lane, group or
 virtual cluster can be left out for the rest of the walk. So a walk costs what differs, not what waits.
 """
@@ -11,9 +11,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from heapq import heappop, heappush, heapreplace
 
-from .state import Ask, QueueKey
-
-LaneKey = tuple[object, ...]
+from .state import Ask, GroupKey, LaneKey, QueueKey
 
 
 class Lane:
@@ -36,13 +34,12 @@ class Lane:
 
 
 class Group:
-    """The lanes of one user in one virtual cluster, sorted by their first ask."""
+    """The lanes of one virtual cluster that need the same, sorted by their first ask."""
 
-    __slots__ = ("lanes", "user", "vc")
+    __slots__ = ("lanes", "vc")
 
-    def __init__(self, vc: str, user: str) -> None:
-        self.vc = vc
-        self.user = user
+    def __init__(self, key: GroupKey) -> None:
+        self.vc = key[0]
         self.lanes: list[tuple[QueueKey, Lane]] = []
 
 
@@ -51,8 +48,8 @@ class WaitingLine:
 
     def __init__(self) -> None:
         self._lanes: dict[LaneKey, Lane] = {}
-        self._groups: dict[tuple[str, str], Group] = {}
-        self._order: list[tuple[QueueKey, Group]] = []
+        self._groups: dict[GroupKey, Group] = {}
+        self._orders: dict[str, list[tuple[QueueKey, Group]]] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -94,10 +91,9 @@ class WaitingLine:
                 del self._lanes[ask.lane]
 
     def _reorder(self, lane: Lane, old: QueueKey | None, new: QueueKey | None) -> None:
-        vc, user = str(lane.key[0]), str(lane.key[1])
-        group = self._groups.get((vc, user))
+        group = self._groups.get(lane.key[0])
         if group is None:
-            group = self._groups[(vc, user)] = Group(vc, user)
+            group = self._groups[lane.key[0]] = Group(lane.key[0])
         first = group.lanes[0][0] if group.lanes else None
         if old is not None:
             del group.lanes[bisect_left(group.lanes, old, key=_key_of_lane)]
@@ -106,69 +102,112 @@ class WaitingLine:
         now_first = group.lanes[0][0] if group.lanes else None
         if first == now_first:
             return
+        order = self._orders.setdefault(group.vc, [])
         if first is not None:
-            del self._order[bisect_left(self._order, first, key=_key_of_group)]
+            del order[bisect_left(order, first, key=_key_of_group)]
         if now_first is not None:
-            insort(self._order, (now_first, group), key=_key_of_group)
+            insort(order, (now_first, group), key=_key_of_group)
         else:
-            del self._groups[(vc, user)]
+            del self._groups[lane.key[0]]
+            if not order:
+                del self._orders[group.vc]
 
     def walk(self) -> Walk:
         """Begin to go along the line."""
-        return Walk(self._order)
+        return Walk(self._orders)
+
+
+class _Passage:
+    """The groups of one virtual cluster in a walk: a list gone through once, and those that come again."""
+
+    __slots__ = ("again", "at", "order")
+
+    def __init__(self, order: list[tuple[QueueKey, Group]]) -> None:
+        self.order = order[:]
+        self.at = 0
+        self.again: list[tuple[QueueKey, Group]] = []
+
+    def first(self) -> tuple[QueueKey, Group] | None:
+        fresh = self.order[self.at] if self.at < len(self.order) else None
+        if self.again and (fresh is None or self.again[0][0] < fresh[0]):
+            return self.again[0]
+        return fresh
+
+    def advance(self, key: QueueKey | None, group: Group) -> None:
+        """Leave the first behind; with a key it comes again there."""
+        if self.again and self.again[0][1] is group:
+            heappop(self.again)
+        else:
+            self.at += 1
+        if key is not None:
+            heappush(self.again, (key, group))
 
 
 class Walk:
-    """One passage along the line; `current` is the first ask of a lane that has not been left out."""
+    """One passage along the line; `current` is the first ask of a lane that has not been left out.
 
-    def __init__(self, order: list[tuple[QueueKey, Group]]) -> None:
-        # A sorted list is a heap already; queue keys are unique, so that nothing but keys is ever compared.
-        self._groups = order[:]
+    Queue keys are unique, so that nothing but keys is ever compared.
+    """
+
+    def __init__(self, orders: dict[str, list[tuple[QueueKey, Group]]]) -> None:
+        self._passages = {vc: _Passage(order) for vc, order in orders.items()}
+        self._clusters = sorted((order[0][0], vc) for vc, order in orders.items())
         self._lanes: dict[Group, list[tuple[QueueKey, Lane]]] = {}
-        self._left_out: set[str] = set()
+        self._group: Group | None = None
 
     def current(self) -> Ask | None:
         """The ask to be tried next, None at the end."""
-        while self._groups:
-            group = self._groups[0][1]
-            if group.vc not in self._left_out:
-                lanes = self._lanes.get(group)
-                if lanes is None:
-                    lanes = self._lanes[group] = group.lanes[:]
-                return lanes[0][1].asks[0][1]
-            heappop(self._groups)
-        return None
+        if not self._clusters:
+            return None
+        first = self._passages[self._clusters[0][1]].first()
+        if first is None:
+            return None
+        self._group = group = first[1]
+        lanes = self._lanes.get(group)
+        if lanes is None:
+            # A sorted list is a heap already.
+            lanes = self._lanes[group] = group.lanes[:]
+        return lanes[0][1].asks[0][1]
 
     def started(self) -> None:
         """The current ask started and has left the line; the next of its lane is due at its own place."""
-        lanes = self._lanes[self._groups[0][1]]
+        lanes = self._own_lanes()
         lane = lanes[0][1]
         head = lane.head()
         if head is None:
             heappop(lanes)
         else:
             heapreplace(lanes, (head.key, lane))
-        self._resettle(lanes)
+        self._go_on(lanes)
 
     def skip_lane(self) -> None:
-        """Nothing of the current lane can start."""
-        lanes = self._lanes[self._groups[0][1]]
+        """Nothing alike of this user can start."""
+        lanes = self._own_lanes()
         heappop(lanes)
-        self._resettle(lanes)
+        self._go_on(lanes)
 
     def skip_group(self) -> None:
-        """Nothing of this user in this virtual cluster can start."""
-        heappop(self._groups)
+        """Nothing that needs the same in this virtual cluster can start."""
+        self._go_on([])
 
-    def skip_virtual_cluster(self, vc: str) -> None:
+    def skip_virtual_cluster(self) -> None:
         """Nothing of this virtual cluster is to be tried any more."""
-        self._left_out.add(vc)
+        heappop(self._clusters)
 
-    def _resettle(self, lanes: list[tuple[QueueKey, Lane]]) -> None:
-        if lanes:
-            heapreplace(self._groups, (lanes[0][0], self._groups[0][1]))
+    def _own_lanes(self) -> list[tuple[QueueKey, Lane]]:
+        assert self._group is not None
+        return self._lanes[self._group]
+
+    def _go_on(self, lanes: list[tuple[QueueKey, Lane]]) -> None:
+        assert self._group is not None
+        vc = self._clusters[0][1]
+        passage = self._passages[vc]
+        passage.advance(lanes[0][0] if lanes else None, self._group)
+        following = passage.first()
+        if following is None:
+            heappop(self._clusters)
         else:
-            heappop(self._groups)
+            heapreplace(self._clusters, (following[0], vc))
 
 
 def _key_of_lane(entry: tuple[QueueKey, Lane]) -> QueueKey:

@@ -52,7 +52,7 @@ def _take_over_task(task: Task, stored: TaskRecord, life: Lifecycle, *, hands_ov
             life.nodes.hold(task.placement, task.needs)
         life.hold(task)
         if task.kill_code is not None:
-            life.dispatcher.dying[id(task)] = task
+            life.dispatcher.dying.add(task)
 
 
 def _go_on(job: Job, record: JobRecord, life: Lifecycle) -> None:

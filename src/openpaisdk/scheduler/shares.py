@@ -43,12 +43,16 @@ class ShareState:
 
     def could_hold(self, wanted: Vector) -> bool:
         """Whether the share is large enough for this at all."""
-        return all(wanted[d] <= self.share[d] for d in COUNTED)
+        share = self.share
+        return wanted[0] <= share[0] and wanted[1] <= share[1] and wanted[2] <= share[2]
 
     def has_room(self, wanted: Vector) -> bool:
-        """Whether this fits into what is left of the share now."""
-        return all(
-            not wanted[d] or self.used[d] + self.booked[d] + wanted[d] <= self.share[d] for d in COUNTED
+        """Whether this fits into what is left of the share now; a resource not asked for may be overdrawn."""
+        left = plus(plus(self.share, self.used, -1), self.booked, -1)
+        return (
+            (not wanted[0] or wanted[0] <= left[0])
+            and (not wanted[1] or wanted[1] <= left[1])
+            and (not wanted[2] or wanted[2] <= left[2])
         )
 
     def over(self, used: Vector) -> list[int]:

@@ -13,6 +13,9 @@ COUNTED = (CPU, MEMORY, GPU)
 NOTHING: Vector = (0, 0, 0, 0)
 
 QueueKey = tuple[int, int, int, int]
+# Virtual cluster and parts; the same with the user and, where tasks start singly, the job.
+GroupKey = tuple[str, tuple["Part", ...]]
+LaneKey = tuple[GroupKey, str, str]
 # A part of what is asked for: index of the role, needs of one task, number of such tasks.
 Part = tuple[int, Vector, int]
 
@@ -25,6 +28,11 @@ def vector_of(request: Request) -> Vector:
 def plus(a: Vector, b: Vector, times: int = 1) -> Vector:
     """a + times * b."""
     return a[0] + times * b[0], a[1] + times * b[1], a[2] + times * b[2], a[3] + times * b[3]
+
+
+def no_less(a: Vector, b: Vector) -> bool:
+    """Whether a is at least b in everything."""
+    return a[0] >= b[0] and a[1] >= b[1] and a[2] >= b[2] and a[3] >= b[3]
 
 
 def uid_of(task: TaskRef) -> str:
@@ -150,7 +158,7 @@ class Job(Stateful):
 class Ask:
     """Something that waits to be placed as a whole: the gang of a job, or one task of a job without gang."""
 
-    __slots__ = ("job", "key", "lane", "parts", "task", "total", "waiting")
+    __slots__ = ("group", "job", "key", "lane", "parts", "task", "total", "waiting")
 
     def __init__(self, job: Job, task: Task | None = None) -> None:
         self.job = job
@@ -170,5 +178,6 @@ class Ask:
         for _, needs, count in self.parts:
             total = plus(total, needs, count)
         self.total = total
-        # Asks of one lane are alike for the scheduler: when the first does not fit, none does.
-        self.lane = (job.info.vc, job.info.user, job.rank, self.parts, "" if task is None else job.info.id)
+        # Alike in what they need: if one of a group does not fit, none does. Of one user as well: a lane.
+        self.group: GroupKey = (job.info.vc, self.parts)
+        self.lane: LaneKey = (self.group, job.info.user, "" if task is None else job.info.id)
