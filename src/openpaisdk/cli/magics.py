@@ -1,20 +1,24 @@
-"""The IPython extension: `%opai` is the whole command line, `%%only` runs a cell in some places only, jobs show progress."""
+"""The IPython extension: `%opai` is the whole command line, `%%only` runs a cell in some places only."""
 
 from __future__ import annotations
 
 import html
 import shlex
+import sys
 from typing import Any
 
-from openpaisdk.errors import OpenPAIError
-from openpaisdk.notebook.document import only_places
+from openpaisdk.commands.context import Context
+from openpaisdk.commands.result import Result, View
+from openpaisdk.errors import OpenPAIError, UsageError
+from openpaisdk.notebook.progress import COLOURS
 
 
 class Shown:
-    """A command's data: a table in a notebook, the plain data everywhere else through `.data`."""
+    """A command's data, shown as the command line shows it; `.data` is what `Engine().process` returns."""
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, view: View) -> None:
         self.data = data
+        self._view = view
 
     def __iter__(self) -> Any:
         return iter(self.data)
@@ -25,91 +29,90 @@ class Shown:
     def __len__(self) -> int:
         return len(self.data)
 
+    def __eq__(self, other: object) -> bool:
+        return bool(self.data == (other.data if isinstance(other, Shown) else other))
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __repr__(self) -> str:
         return repr(self.data)
 
-    def _repr_html_(self) -> str:
-        return as_html(self.data)
+    def _repr_html_(self) -> str | None:
+        if self._view.kind == "table" and isinstance(self.data, (list, dict)):
+            rows = self.data if isinstance(self.data, list) else [self.data]
+            return table(rows, self._view) if rows else f"<i>{html.escape(self._view.empty)}</i>"
+        if self._view.write is not None:
+            return f"<pre>{html.escape(self._view.write(self.data).rstrip())}</pre>"
+        if isinstance(self.data, str):
+            return f"<pre>{html.escape(self.data.rstrip())}</pre>"
+        return None
 
 
-def as_html(data: Any) -> str:
-    """Rows as a table, a mapping as two columns, anything else as text; everything escaped."""
-    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
-        columns = [name for name in data[0] if not isinstance(data[0][name], (dict, list))]
-        head = "".join(f"<th>{html.escape(str(name))}</th>" for name in columns)
-        rows = "".join("<tr>" + "".join(_cell(row.get(name)) for name in columns) + "</tr>" for row in data)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    if isinstance(data, dict):
-        rows = "".join(f"<tr><th>{html.escape(str(name))}</th>{_cell(value)}</tr>" for name, value in data.items())
-        return f"<table><tbody>{rows}</tbody></table>"
-    return f"<pre>{html.escape(data if isinstance(data, str) else repr(data))}</pre>"
-
-
-def _cell(value: object) -> str:
-    return f"<td>{html.escape('' if value is None else str(value))}</td>"
+def table(rows: list[Any], view: View) -> str:
+    """The same columns as on a terminal; everything escaped."""
+    head = "".join(f"<th style='text-align:left'>{html.escape(column.title)}</th>" for column in view.columns)
+    lines = []
+    for row in rows:
+        cells = []
+        for column in view.columns:
+            text = column.text(row)
+            colour = COLOURS.get(text.upper()) if column.state else None
+            side = "right" if column.right else "left"
+            style = f"text-align:{side}" + (f";color:{colour}" if colour else "")
+            cells.append(f"<td style='{style}'>{html.escape(text)}</td>")
+        lines.append("<tr>" + "".join(cells) + "</tr>")
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 
 
 def run_opai(line: str) -> Shown | None:
-    """`%opai job list`: the command's data, or its error as one line."""
+    """`%opai job list`: the command's data. What a job prints, and what is said, goes below the cell."""
     from openpaisdk.engine import Engine
 
-    data = Engine().process(shlex.split(line))
-    return None if data is None else Shown(data)
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"%opai {line}: {error}", hint="close the quotes") from None
+    engine = Engine()
+
+    def make_context(output: str) -> Context:
+        return Context(talk=sys.stderr, log=(sys.stdout, sys.stderr), open_cluster=engine.open_cluster)
+
+    result, _ = engine.run(words, make_context)
+    shown = _show_log(result) if result.view.kind == "log" else result.data
+    if result.streams and shown is result.data:
+        shown = list(result.data)
+    if result.exit_code:
+        from openpaisdk.errors import JobFailedError
+
+        raise JobFailedError(f"opai {line}: it did not succeed", hint="opai job why tells why")
+    return None if shown is None or result.view.kind == "nothing" else Shown(shown, result.view)
 
 
-def run_only(line: str, cell: str, shell: Any) -> None:
-    """`%%only batch`: runs the cell where the place or the task role is one of those named."""
-    from openpaisdk.runtime.place import current
-
-    wanted, place = only_places(line.split()), current()
-    if place.kind in wanted or (place.role and place.role in wanted):
-        result = shell.run_cell(cell)
-        if result is not None and not result.success:
-            result.raise_error()
-    else:
-        print(f"not run: this is {place.kind}, the cell is for {', '.join(wanted)} only")  # noqa: T201
-
-
-def watch(job: Any) -> None:
-    """Shows a submitted job in the notebook until it ends: its state in one line that changes, its log below."""
-    from IPython.display import display  # type: ignore[import-not-found,unused-ignore]
-
-    line = display(_State(job.name, job.status()), display_id=True)
-    for record in job.logs():
-        if record.kind == "log":
-            print(record.text)  # noqa: T201
-        else:
-            line.update(_State(job.name, record.state))
-    line.update(_State(job.name, job.status()))
-
-
-class _State:
-    COLOURS = {"WAITING": "#888", "RUNNING": "#06c", "SUCCEEDED": "#080", "FAILED": "#c00", "STOPPED": "#a60"}
-
-    def __init__(self, name: str, state: str) -> None:
-        self.name, self.state = name, state
-
-    def __repr__(self) -> str:
-        return f"{self.name}  {self.state.lower()}"
-
-    def _repr_html_(self) -> str:
-        colour = self.COLOURS.get(self.state, "#888")
-        return f"<b>{html.escape(self.name)}</b> <span style='color:{colour}'>{html.escape(self.state.lower())}</span>"
+def _show_log(result: Result) -> list[Any]:
+    """Writes log records as they come and keeps them."""
+    kept = []
+    for record in result.data:
+        kept.append(record)
+        stream = sys.stderr if record["stream"] == "stderr" else sys.stdout
+        stream.write(result.view.write(record) if result.view.write else record["text"])
+        stream.flush()
+    return kept
 
 
 def load(shell: Any) -> None:
     """Registers the magics; called by `%load_ext openpaisdk`."""
+    from openpaisdk.runtime.only import register
 
     def opai(line: str) -> Shown | None:
         try:
             return run_opai(line)
         except OpenPAIError as error:
-            hint = f"\n  {error.hint}" if error.hint else ""
-            print(f"error: {error.message}{hint}")  # noqa: T201
-            return None
-
-    def only(line: str, cell: str) -> None:
-        run_only(line, cell, shell)
+            # IPython shows this instead of a traceback through our code, and the cell still fails.
+            lines = [f"error: {error.message}"]
+            lines += [f"  {problem}" for problem in getattr(error, "problems", ())]
+            lines += [f"  {text}" for text in (error.hint or "").splitlines()]
+            error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
+            raise
 
     shell.register_magic_function(opai, "line", "opai")
-    shell.register_magic_function(only, "cell", "only")
+    register(shell)

@@ -32,6 +32,12 @@ TABLE: dict[str, dict[str, tuple[str, str]]] = {
         "why": ("openpaisdk.commands.job_why", "why a job waits or failed, and what to do"),
         "stop": ("openpaisdk.commands.job_control", "stop jobs"),
         "clone": ("openpaisdk.commands.job_control", "submit a job again under a new name"),
+        "resubmit": (
+            "openpaisdk.commands.job_resubmit",
+            "the same job again with other resources, here or elsewhere",
+        ),
+        "notebook": ("openpaisdk.commands.job_notebook", "submit a notebook"),
+        "connect": ("openpaisdk.commands.job_notebook", "open the Jupyter of an interactive notebook job"),
         "delete": ("openpaisdk.commands.job_control", "delete finished jobs and their files"),
         "exec": ("openpaisdk.commands.job_shell", "run a command inside a running task"),
         "ssh": ("openpaisdk.commands.job_shell", "open a shell inside a running task"),

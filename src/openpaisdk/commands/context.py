@@ -36,7 +36,13 @@ class Context:
 
     def cluster(self, alias: str | None = None) -> Cluster:
         """The cluster that was asked for with -a, or the default one; opened once."""
-        wanted = alias or self.alias
+        return self._opened(alias or self.alias)
+
+    def default_cluster(self) -> Cluster:
+        """The cluster that is meant where none is asked for, whatever -a says."""
+        return self._opened(None)
+
+    def _opened(self, wanted: str | None) -> Cluster:
         if wanted not in self._clusters:
             self._clusters[wanted] = (self._open or self._open_default)(wanted)
         found: Cluster = self._clusters[wanted]

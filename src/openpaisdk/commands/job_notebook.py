@@ -1,11 +1,10 @@
-"""`opai job notebook`: a notebook becomes a job."""
+"""`opai job notebook` and `opai job connect`: a notebook becomes a job; a browser opens the Jupyter in it."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from openpaisdk.commands.job_sub import pairs, resource_options
+from openpaisdk.commands.job_sub import pairs, port_counts, resource_options
 from openpaisdk.commands.result import Result, View
+from openpaisdk.commands.submitting import submit_jobs, submit_options, submit_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from openpaisdk.commands.context import Context
+
+MODES = ("batch", "script", "interactive")
 
 
 def notebook_arguments(parser: ArgumentParser) -> None:
@@ -22,9 +23,9 @@ def notebook_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--mode",
-        choices=("batch", "script", "interactive"),
+        choices=MODES,
         default="batch",
-        help="execute it, run it as plain Python, or open Jupyter in the job (batch)",
+        help="execute it, run it as plain Python, or open a Jupyter in the job (batch)",
     )
     parser.add_argument(
         "--param", action="append", default=[], metavar="K=V", help="value for its `parameters` cell"
@@ -34,52 +35,51 @@ def notebook_arguments(parser: ArgumentParser) -> None:
         "-p", "--package", action="append", default=[], metavar="PACKAGE", help="pip package to install"
     )
     parser.add_argument(
+        "--env", action="append", default=[], metavar="K=V", help="environment variable for the notebook"
+    )
+    parser.add_argument(
         "-s",
         "--source",
         action="append",
         default=[],
         metavar="PATH",
-        help="file or folder beside the notebook to send along",
+        help="file, folder or glob beside the notebook to send along",
     )
     resource_options(parser)
-    parser.add_argument("--follow", action="store_true", help="show its progress until it has ended")
-    parser.add_argument(
-        "--wait", action="store_true", help="wait until it has ended; the exit code is its outcome"
-    )
+    parser.add_argument("--vc", metavar="VC", help="virtual cluster (default)")
+    submit_options(parser)
 
 
 def notebook_run(args: Namespace, context: Context) -> Result:
-    from openpaisdk.commands.submitting import submit_result
-    from openpaisdk.config import megabytes
-    from openpaisdk.notebook import send_notebook
+    import os
 
-    sent = send_notebook(
-        Path(args.notebook),
+    from openpaisdk.config import megabytes
+    from openpaisdk.notebook.readiness import require_ready
+    from openpaisdk.notebook.submission import notebook_job
+
+    made = notebook_job(
+        args.notebook,
         mode=args.mode,
+        name=args.job_name,
         parameters=parameter_values(args.param),
         packages=args.package,
-        name=args.job_name,
-        sources=args.source,
-        cluster=context.cluster(),
+        env=pairs(args.env, "--env", "NAME=VALUE"),
+        vc=args.vc,
+        ports=port_counts(args.port),
         image=args.image,
         gpu=args.gpu,
         cpu=args.cpu,
         mem=megabytes(args.mem) if args.mem else None,
     )
-    job = sent.job
-    record: dict[str, Any] = {"name": job.name, "user": job.user, "mode": args.mode, "link": job.link}
-    if args.follow or args.wait:
-        from openpaisdk.commands.following import see_to_the_end
-
-        record.update(see_to_the_end(job, context, show_log=args.follow))
-    elif args.mode == "interactive":
-        context.say(f"{job.name} submitted · opai job connect {job.name}")
-    else:
-        context.say(
-            f"{job.name} submitted · opai job logs -f {job.name} · opai output download -j {job.name}"
-        )
-    args.dry_run = False
-    return submit_result(record, args)
+    if not args.dry_run:
+        cluster = context.cluster()
+        require_ready(made.job, args.mode, args.package, cluster)
+        # Relative to where the person types, wherever the notebook is.
+        made.send(cluster, [os.path.abspath(path) for path in args.source])  # noqa: PTH100
+    records = submit_jobs([made.job], args, context, on_submitted=lambda job: made.remember())
+    if args.mode == "interactive" and not args.dry_run:
+        context.say(f"open it with: opai job connect {made.job.name}")
+    return submit_result(records[0], args)
 
 
 def parameter_values(texts: list[str]) -> dict[str, Any]:
@@ -107,15 +107,32 @@ def connect_run(args: Namespace, context: Context) -> Result:
     from openpaisdk.notebook.connection import Connection
 
     cluster = context.cluster()
-    with Connection(cluster, args.job, port=args.port, status=context.status) as connection:
+    made = Connection(cluster, args.job, port=args.port, say=context.say, status=context.status)
+    with made as connection:
         connection.wait_until_ready(args.timeout)
         url = connection.url
-        context.say(f"{args.job} is at {url}")
-        if not args.no_browser:
-            import webbrowser
+        context.say(f"{connection.name} is at {url}")
+        context.say("Ctrl-C ends the connection; the job goes on until `opai job stop`")
+        page = None if args.no_browser else open_browser(url)
+        state = "RUNNING"
+        try:
+            state = connection.serve_until_ended()
+            context.say(f"{connection.name} has ended ({state.lower()}); the connection is closed")
+        except KeyboardInterrupt:
+            context.say(f"{connection.name} goes on · opai job connect {args.job} · opai job stop {args.job}")
+        finally:
+            if page is not None:
+                page.unlink(missing_ok=True)
+    return Result({"job": connection.name, "url": url, "state": state}, View("nothing", name="url"))
 
-            webbrowser.open(url)
-        if context.talk is not None:
-            context.say("Ctrl-C ends the connection; the job goes on until `opai job stop`")
-            connection.serve_until_ended()
-    return Result({"job": args.job, "url": url}, View("nothing", name="url"))
+
+def open_browser(url: str) -> Any:
+    """Opens a page of our own that leads on: a token on the browser's command line can be seen by others."""
+    import webbrowser
+
+    from openpaisdk.config import home, write_private
+
+    page = home() / "connect.html"
+    write_private(page, f'<meta http-equiv="refresh" content="0; url={url}">\n')
+    webbrowser.open(page.as_uri())
+    return page

@@ -8,7 +8,7 @@ from openpaisdk.commands.wording import outcome_code
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from openpaisdk.commands.context import Context
@@ -24,7 +24,13 @@ def submit_options(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what would be sent, and send nothing")
 
 
-def submit_jobs(jobs: Sequence[Job], args: Namespace, context: Context) -> list[dict[str, Any]]:
+def submit_jobs(
+    jobs: Sequence[Job],
+    args: Namespace,
+    context: Context,
+    *,
+    on_submitted: Callable[[Job], Any] | None = None,
+) -> list[dict[str, Any]]:
     """Check all, then send one after the other; a record of each, with its outcome where it was awaited."""
     require_valid_jobs(jobs)
     if args.dry_run:
@@ -37,6 +43,8 @@ def submit_jobs(jobs: Sequence[Job], args: Namespace, context: Context) -> list[
     records = []
     for job in jobs:
         job.submit(cluster)
+        if on_submitted is not None:
+            on_submitted(job)
         records.append(
             {"name": job.name, "user": job.user, "cluster": cluster.config.alias, "link": job.link}
         )

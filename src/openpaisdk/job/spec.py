@@ -66,6 +66,32 @@ class JobSpec:
         self.spec.setdefault("taskRoles", {})[name] = role
         return self
 
+    def resize(
+        self,
+        role: str | None = None,
+        *,
+        image: str | None = None,
+        gpu: int | None = None,
+        cpu: int | None = None,
+        mem: int | None = None,
+        instances: int | None = None,
+        ports: Mapping[str, int] | None = None,
+    ) -> Self:
+        """Change what the tasks of one role, or of all, get; what is left out stays as it is."""
+        wanted = {"gpu": gpu, "cpu": cpu, "memoryMB": mem}
+        changed = {key: value for key, value in wanted.items() if value is not None}
+        for found in [self._role(role)] if role else list(self.spec["taskRoles"].values()):
+            resources = found.setdefault("resourcePerInstance", {})
+            resources.update(changed)
+            if ports:
+                resources["ports"] = {**(resources.get("ports") or {}), **ports}
+            if instances is not None:
+                found["instances"] = instances
+            if image:
+                (self.spec.get("extras") or {}).get("openpaisdk", {}).pop("image", None)
+                found["dockerImage"] = self._image(image)
+        return self
+
     def command(self, role: str, *commands: str) -> Self:
         """Add commands to a task role."""
         self._role(role)["commands"].extend(commands)

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from openpaisdk.notebook.progress import JobLink, watch
+
 if TYPE_CHECKING:
     from openpaisdk.core import Cluster
-    from openpaisdk.notebook.submission import NotebookJob
 
-__all__ = ["send_notebook", "submit_notebook"]
+__all__ = ["JobLink", "submit_notebook", "watch"]
 
 
 def submit_notebook(
@@ -24,60 +25,50 @@ def submit_notebook(
     gpu: int | None = None,
     cpu: int | None = None,
     mem: int | None = None,
-    sources: Iterable[str] = (),
+    vc: str | None = None,
+    env: Mapping[str, str] | None = None,
+    sources: Iterable[str | Path] = (),
     cluster: Cluster | str | None = None,
-) -> str | None:
-    """Submit the running notebook, or the one at `path`, and return the job's link at once; inside a job it does nothing.
+) -> JobLink | None:
+    """Submit the running notebook, or the one at `path`, and return the job's link at once.
 
-    `mode` is `batch` (the executed notebook and a page of HTML come back as outputs), `script` (run as plain Python)
-    or `interactive` (a Jupyter server in the job; `opai job connect` opens it). `sources` are files beside the notebook.
+    Inside a job it does nothing and returns None, so that one copy of the notebook serves both places.
+
+    `mode` is `batch` (the executed notebook and a page of HTML come back as outputs), `script` (run as plain
+    Python; the job needs no Jupyter) or `interactive` (a Jupyter server in the job; `opai job connect` opens
+    it). `parameters` go into a cell after the one tagged `parameters`. `sources` are files beside the
+    notebook that it needs; `"."` sends the whole folder. `mem` is in MB.
     """
     from openpaisdk.core import in_job_container
 
     if in_job_container():
         return None
-    from openpaisdk.notebook.running import ensure_saved, find_notebook, running_cell
+    from openpaisdk.job import open_cluster
+    from openpaisdk.notebook.readiness import require_ready
+    from openpaisdk.notebook.running import find_notebook, save_running
+    from openpaisdk.notebook.submission import notebook_job, require_mode
 
+    require_mode(mode)
     found = find_notebook(path)
     if path is None:
-        ensure_saved(found, running_cell())
-    sent = send_notebook(
+        save_running(found)
+    wanted = list(pip_requirements)
+    made = notebook_job(
         found,
         mode=mode,
-        parameters=parameters,
-        packages=[*pip_requirements],
         name=name,
-        sources=sources,
-        cluster=cluster,
+        parameters=parameters,
+        packages=wanted,
+        env=env,
+        vc=vc,
         image=image,
         gpu=gpu,
         cpu=cpu,
         mem=mem,
     )
-    return sent.job.link
-
-
-def send_notebook(
-    path: Path,
-    *,
-    mode: str = "batch",
-    parameters: Mapping[str, Any] | None = None,
-    packages: Iterable[str] = (),
-    name: str | None = None,
-    sources: Iterable[str] = (),
-    cluster: Cluster | str | None = None,
-    **resources: Any,
-) -> NotebookJob:
-    """Make the job, send the files and submit it."""
-    from openpaisdk.job import open_cluster
-    from openpaisdk.notebook.submission import notebook_job, ship
-
-    made, files = notebook_job(path, mode=mode, name=name, parameters=parameters, packages=packages, **resources)
     opened = open_cluster(cluster)
-    ship(made, files, path, opened, sources)
+    require_ready(made.job, mode, wanted, opened)
+    made.send(opened, map(str, sources))
     made.job.submit(opened)
-    if made.token is not None:
-        from openpaisdk.notebook.tokens import remember
-
-        remember(opened.alias, made.job.user or "", made.job.name, made.token)
-    return made
+    made.remember()
+    return JobLink(made.job)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Any
 from openpaisdk.errors import NotFoundError, UsageError
 from openpaisdk.notebook.document import Notebook, source
 
+# A page that saves does so in well under a second.
+PATIENCE = 4.0
 # Classic notebooks have an object for it; Lab and Notebook 7 take the key that a person would press.
 SAVE_SCRIPT = """
 (function () {
@@ -26,7 +29,7 @@ SAVE_SCRIPT = """
 
 
 def find_notebook(path: str | Path | None = None, *, shell: Any = None) -> Path:
-    """The notebook's file: the path given, or the one this kernel serves (Jupyter Server, Lab, classic, VS Code)."""
+    """The path given, or the file this kernel serves (Jupyter Server, Lab, classic, VS Code)."""
     if path is not None:
         found = Path(path)
         if not found.exists():
@@ -37,7 +40,8 @@ def find_notebook(path: str | Path | None = None, *, shell: Any = None) -> Path:
         if candidate.suffix == ".ipynb" and candidate.exists():
             return candidate
     raise NotFoundError(
-        "no running notebook was found", hint="run this in a notebook cell, or name the file: submit_notebook('nb.ipynb')"
+        "no running notebook was found",
+        hint="run this in a notebook cell, or name the file: submit_notebook('nb.ipynb')",
     )
 
 
@@ -46,37 +50,52 @@ def ensure_saved(
     cell: str | None,
     *,
     ask: Callable[[], None] | None = None,
-    patience: float = 5.0,
+    patience: float = PATIENCE,
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Asks the page to save and waits until the file has the cell that is running; an error tells what to do otherwise."""
-    if cell is None or _has_cell(path, cell):
-        before = path.stat().st_mtime_ns
-        (ask or _ask_page)()
-        if cell is not None:
-            # The running cell is saved already; other cells may not be. Give the page a moment to write.
-            deadline = clock() + min(patience, 1.0)
-            while path.stat().st_mtime_ns == before and clock() < deadline:
-                pause(0.05)
-        return
+    """Asks the page to save and waits until it did.
+
+    A page that does not answer is an error where the running cell is not in the file. Where it is there,
+    other cells may still have changed: the person is told of when the file is.
+    """
+    before = path.stat().st_mtime_ns
     (ask or _ask_page)()
     deadline = clock() + patience
     while clock() < deadline:
-        if _has_cell(path, cell):
+        if path.stat().st_mtime_ns != before and (cell is None or _has_cell(path, cell)):
             return
         pause(0.05)
-    raise UsageError(
-        f"{path} has changes that are not saved, and the page did not save them",
-        hint="save the notebook (Ctrl-S) and run the cell again",
-    )
+    if cell is not None and not _has_cell(path, cell):
+        raise UsageError(
+            f"{path} has changes that are not saved, and the page did not save them",
+            hint="save the notebook (Ctrl-S) and run the cell again",
+        )
+    saved = time.strftime("%H:%M:%S", time.localtime(path.stat().st_mtime))
+    sys.stderr.write(f"the page did not save the notebook; it is submitted as it was saved at {saved}\n")
+
+
+def save_running(path: Path) -> None:
+    """Gets the running notebook saved. VS Code takes no requests from a cell: nothing is waited for there."""
+    shell = _shell()
+    elsewhere = getattr(shell, "user_ns", {}).get("__vsc_ipynb_file__")
+    ensure_saved(path, running_cell(shell), patience=0.0 if elsewhere else PATIENCE)
+
+
+def save_if_running() -> None:
+    """As `save_running`, for the notebook that runs this, if one does."""
+    try:
+        found = find_notebook()
+    except NotFoundError:
+        return
+    save_running(found)
 
 
 def running_cell(shell: Any = None) -> str | None:
     """The source of the cell that is executing, as the kernel got it."""
     shell = shell if shell is not None else _shell()
-    history = getattr(shell, "user_ns", {}).get("In") if shell is not None else None
-    return history[-1] if history else None
+    history = getattr(getattr(shell, "history_manager", None), "input_hist_raw", None)
+    return str(history[-1]) if history else None
 
 
 def _has_cell(path: Path, cell: str) -> bool:
@@ -89,15 +108,11 @@ def _has_cell(path: Path, cell: str) -> bool:
 
 
 def _shell() -> Any:
-    import sys
-
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None else None
 
 
 def _ask_page() -> None:
-    import sys
-
     if "IPython" not in sys.modules:
         return
     from IPython.display import Javascript, display  # type: ignore[import-not-found,unused-ignore]

@@ -1,4 +1,4 @@
-"""The Jupyter tokens of interactive jobs submitted from here, in one 0600 file; the job's config only has a mask."""
+"""The Jupyter tokens of interactive jobs, in one 0600 file; the job's config only has a mask."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ KEPT = 200
 
 
 def remember(alias: str, user: str, job: str, token: str) -> None:
-    def add(known: dict[str, Any]) -> dict[str, Any]:
-        known[f"{alias}/{user}~{job}"] = token
+    def add(known: dict[str, Any] | None) -> dict[str, Any]:
+        added = {**(known or {}), f"{alias}/{user}~{job}": token}
         # The oldest go first: a finished job needs its token no more.
-        return dict(list(known.items())[-KEPT:])
+        return dict(list(added.items())[-KEPT:])
 
     update_json(home() / "jupyter-tokens.json", add)
 

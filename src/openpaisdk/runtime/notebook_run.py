@@ -1,91 +1,160 @@
-"""Executes a notebook inside the job: cell by cell, the notebook so far always saved, a page of HTML at the end.
+"""Runs a notebook inside the job: cell by cell, the notebook so far always saved, a page of HTML at the end.
 
-`python3 -m openpai.runtime.notebook_run IN.ipynb OUT_FOLDER`; needs nbclient and ipykernel in the job's Python.
+`python3 -m openpai.runtime.notebook_run NB.ipynb`; needs nbclient and ipykernel in the job's Python. The
+program made of a notebook (`NB.py`) is run the same way and needs nothing.
 """
 
 import os
+import re
+import runpy
+import signal
 import sys
 import time
 
+from . import stand_in
+from .place import current
+
 MISSING = """error: this job's Python ({}) cannot execute a notebook: {}
-  add the packages (-p nbclient -p ipykernel -p nbconvert), take an image with Jupyter, or submit with --mode script
+  add the packages (-p nbclient -p ipykernel -p nbconvert), choose an image with Jupyter, or --mode script
 """
+COLOURS = re.compile("\x1b\\[[0-9;]*m")
+# A cell may run for hours: what it has printed so far is saved at least this often.
+SAVE_SECONDS = 5.0
 
 
 def main(argv: "list[str]") -> int:
-    path, folder = argv
+    path = argv[0]
+    place = current()
+    folder = place.output_dir or os.path.join(os.getcwd(), "output")
+    added = stand_in.path_for(place.task_dir or os.getcwd())
+    if added:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), added]))
+        sys.path.append(added)
+    if path.endswith(".py"):
+        # As `python3 NB.py` would: its folder first, the words after it in sys.argv.
+        sys.argv = list(argv)
+        sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+        runpy.run_path(path, run_name="__main__")
+        return 0
     try:
-        import nbformat
-        from nbclient import NotebookClient
-        from nbclient.exceptions import CellExecutionError, DeadKernelError
+        import ipykernel  # type: ignore[import-not-found,unused-ignore]  # noqa: F401
+        import nbclient  # type: ignore[import-not-found,unused-ignore]  # noqa: F401
+        import nbformat  # type: ignore[import-not-found,unused-ignore]
     except ImportError as error:
         sys.stderr.write(MISSING.format(sys.executable, error))
         return 126
-    notebook = nbformat.read(path, as_version=4)
-    name = os.path.basename(path)
-    target = os.path.join(folder, name)
-    total = sum(1 for cell in notebook.cells if cell.cell_type == "code")
-    seen = [0]
-    began = [0.0]
+    os.makedirs(folder, exist_ok=True)
+    return Execution(nbformat.read(path, as_version=4), os.path.join(folder, os.path.basename(path))).run()
 
-    def save() -> None:
-        staging = target + ".new"
-        with open(staging, "w", encoding="utf-8") as file:
-            nbformat.write(notebook, file)
-        os.replace(staging, target)
 
-    def on_cell_execute(cell, cell_index):  # type: ignore[no-untyped-def]
+class Execution:
+    """One notebook on its way through the kernel."""
+
+    def __init__(self, notebook, target: str) -> None:  # type: ignore[no-untyped-def]
+        self.notebook = notebook
+        self.target = target
+        self.total = sum(1 for cell in notebook.cells if cell.cell_type == "code")
+        self.number = 0
+        self.began = 0.0
+        self.saved = 0.0
+
+    def run(self) -> int:
+        from nbclient import NotebookClient
+        from nbclient.exceptions import (  # type: ignore[import-not-found,unused-ignore]
+            CellExecutionError,
+            DeadKernelError,
+        )
+
+        execution = self
+
+        class Client(NotebookClient):  # type: ignore[misc]
+            def output(self, outs, msg, display_id, cell_index):  # type: ignore[no-untyped-def]
+                found = super().output(outs, msg, display_id, cell_index)
+                execution.show(msg)
+                return found
+
+        client = Client(
+            self.notebook,
+            timeout=None,
+            kernel_name="python3",
+            resources={"metadata": {"path": os.getcwd()}},
+            # Warnings of the kernel's own, such as that it talks over loopback, are not the notebook's.
+            extra_arguments=["--log-level=40"],
+            on_cell_execute=self.cell_begins,
+            on_cell_executed=self.cell_ended,
+        )
+        code = 1
+        try:
+            client.execute()
+            code = 0
+        except CellExecutionError as error:
+            sys.stderr.write(COLOURS.sub("", str(error)).rstrip() + "\n")
+            self.complain("cell {} of {} failed".format(self.number, self.total))
+        except DeadKernelError:
+            self.complain("the kernel died in cell {} of {}".format(self.number, self.total))
+        self.save()
+        write_html(self.notebook, self.target)
+        return code
+
+    def cell_begins(self, cell, cell_index):  # type: ignore[no-untyped-def]
+        # Stopped or preempted, what is done so far is kept; nbclient only ends the kernel.
+        signal.signal(signal.SIGTERM, self.stopped)
         if cell.cell_type == "code":
-            seen[0] += 1
-            began[0] = time.time()
-            first = cell.source.strip().splitlines()[:1]
-            _say("cell {}/{}  {}".format(seen[0], total, first[0][:70] if first else ""))
+            self.number += 1
+            self.began = time.time()
+            first = cell.source.strip().split("\n")[0]
+            say("cell {}/{}  {}".format(self.number, self.total, first[:70]))
 
-    def on_cell_executed(cell, cell_index, execute_reply):  # type: ignore[no-untyped-def]
-        _show_outputs(cell)
-        _say("cell {}/{}  done in {:.1f} s".format(seen[0], total, time.time() - began[0]))
-        save()
+    def cell_ended(self, cell, cell_index, execute_reply):  # type: ignore[no-untyped-def]
+        if execute_reply["content"]["status"] == "ok":
+            say("cell {}/{}  done in {:.1f} s".format(self.number, self.total, time.time() - self.began))
+        self.save()
 
-    client = NotebookClient(
-        notebook,
-        timeout=None,
-        kernel_name="python3",
-        resources={"metadata": {"path": os.getcwd()}},
-        on_cell_execute=on_cell_execute,
-        on_cell_executed=on_cell_executed,
-    )
-    code = 0
-    try:
-        client.execute()
-    except CellExecutionError as error:
-        sys.stderr.write("{}\nerror: cell {} of {} failed; the notebook so far is saved\n".format(error, seen[0], name))
-        code = 1
-    except DeadKernelError:
-        sys.stderr.write("error: the kernel died in cell {}; the notebook so far is saved\n".format(seen[0]))
-        code = 1
-    save()
-    _write_html(notebook, target)
-    return code
+    def show(self, message) -> None:  # type: ignore[no-untyped-def]
+        """What the cell prints, as it prints it."""
+        if message["msg_type"] == "stream":
+            content = message["content"]
+            stream = sys.stderr if content["name"] == "stderr" else sys.stdout
+            stream.write(content["text"])
+            stream.flush()
+        elif message["msg_type"] in ("execute_result", "display_data"):
+            text = message["content"]["data"].get("text/plain")
+            if text:
+                say(text)
+        if time.time() - self.saved > SAVE_SECONDS:
+            self.save()
+
+    def save(self) -> None:
+        import nbformat
+
+        staging = "{}.{}.new".format(self.target, os.getpid())
+        with open(staging, "w", encoding="utf-8") as file:
+            nbformat.write(self.notebook, file)
+        os.replace(staging, self.target)
+        self.saved = time.time()
+
+    def stopped(self, number: int, frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        self.save()
+        self.complain("stopped in cell {} of {}".format(self.number, self.total))
+        sys.exit(143)
+
+    def complain(self, text: str) -> None:
+        name = os.path.basename(self.target)
+        sys.stderr.write("error: {}; {} so far is saved\n".format(text, name))
+        sys.stderr.flush()
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
-def _show_outputs(cell) -> None:  # type: ignore[no-untyped-def]
-    for output in cell.get("outputs", []):
-        if output.get("output_type") == "stream":
-            stream = sys.stderr if output.get("name") == "stderr" else sys.stdout
-            stream.write(output["text"])
-            stream.flush()
-
-
-def _write_html(notebook, target: str) -> None:  # type: ignore[no-untyped-def]
+def write_html(notebook, target: str) -> None:  # type: ignore[no-untyped-def]
     try:
-        from nbconvert import HTMLExporter
+        from nbconvert import HTMLExporter  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
-        sys.stderr.write("no HTML page: nbconvert is not installed in this job's Python\n")
+        sys.stderr.write("no page of HTML: nbconvert is not installed in this job's Python\n")
         return
     body, _ = HTMLExporter().from_notebook_node(notebook)
     with open(os.path.splitext(target)[0] + ".html", "w", encoding="utf-8") as file:

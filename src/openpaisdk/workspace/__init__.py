@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "DEFAULT_LIMIT_MB": "shipping",
     "Plan": "shipping",
+    "carry_source": "carrying",
     "plan_source": "shipping",
     "ship_source": "shipping",
     "show_size": "shipping",

@@ -10,15 +10,14 @@ import struct
 
 from openpaisdk.errors import ConflictError, UsageError
 from openpaisdk.workspace.hashes import digests
-from openpaisdk.workspace.scan import Sources, is_forbidden, scan
+from openpaisdk.workspace.scan import SourceFile, Sources, is_forbidden, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
     from openpaisdk.transport import Response
-    from openpaisdk.workspace.scan import SourceFile
 
     class Server(Protocol):
         """The part of a cluster that shipping needs."""
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
             query: Any = ...,
             headers: Any = ...,
             body: Any = ...,
+            stream: Any = ...,
             safe: Any = ...,
         ) -> Response: ...
 
@@ -69,13 +69,24 @@ class Plan:
 
 
 def plan_source(
-    paths: Sequence[str], *, limit_mb: float = DEFAULT_LIMIT_MB, cwd: str | None = None
+    paths: Sequence[str],
+    *,
+    limit_mb: float = DEFAULT_LIMIT_MB,
+    cwd: str | None = None,
+    instead: Mapping[str, str] | None = None,
 ) -> Plan | None:
-    """Find and hash what goes with a job; None where the current folder is one that is never sent."""
+    """Find and hash what goes with a job; None where the current folder is one that is never sent.
+
+    `instead` (name in the job -> file here) adds files and stands in for those found under the same names;
+    with it nothing else is sent but what is named.
+    """
     here = os.path.abspath(cwd or os.getcwd())  # noqa: PTH100, PTH109
-    if not paths and is_forbidden(here):
+    if not paths and not instead and is_forbidden(here):
         return None
-    sources = scan(paths, here)
+    sources = scan(paths, here) if paths or not instead else Sources()
+    for name, path in (instead or {}).items():
+        sources.links.pop(name, None)
+        sources.files[name] = SourceFile(name, path, os.stat(path))  # noqa: PTH116
     check_limit(sources, limit_mb)
     return Plan(sources, here)
 
@@ -102,6 +113,7 @@ def ship_source(
     *,
     limit_mb: float = DEFAULT_LIMIT_MB,
     cwd: str | None = None,
+    instead: Mapping[str, str] | None = None,
     on_plan: Callable[[Plan], Any] | None = None,
     on_sent: Callable[[int, int], Any] | None = None,
 ) -> dict[str, Any]:
@@ -112,7 +124,7 @@ def ship_source(
     out, `on_sent` of bytes sent and bytes to send. May be repeated: what arrived is not sent again.
     """
     for attempt in range(3):
-        plan = plan_source(paths, limit_mb=limit_mb, cwd=cwd)
+        plan = plan_source(paths, limit_mb=limit_mb, cwd=cwd, instead=instead)
         if plan is None:
             return {"manifest": None, "files": 0, "bytes": 0, "sent": 0, "left_out": []}
         if on_plan is not None and attempt == 0:
@@ -140,11 +152,11 @@ class _Changed(UsageError):
 
 def _send(cluster: Server, plan: Plan, on_sent: Callable[[int, int], Any] | None) -> int:
     asked = [plan.sha256] if len(plan.contents) > 1000 else [plan.sha256, *plan.contents]
-    missing = _missing(cluster, asked)
+    missing = missing_of(cluster, asked)
     if plan.sha256 not in missing:
         return 0
     if len(asked) == 1:
-        missing = _missing(cluster, list(plan.contents))
+        missing = missing_of(cluster, list(plan.contents))
     wanted = [(digest, plan.contents[digest]) for digest in missing if digest in plan.contents]
     total = sum(file.size for _, file in wanted)
     sent = 0
@@ -156,9 +168,9 @@ def _send(cluster: Server, plan: Plan, on_sent: Callable[[int, int], Any] | None
             on_sent(sent, total)
     groups = list(_groups([item for item in wanted if item[1].size <= _SMALL])) or [[]]
     for group in groups:
-        body = b"".join(_framed(digest, _contents(file)) for digest, file in group)
+        body = b"".join(framed(digest, _contents(file)) for digest, file in group)
         if group is groups[-1]:
-            body += _framed(f"manifest:{plan.sha256}", plan.manifest)
+            body += framed(f"manifest:{plan.sha256}", plan.manifest)
         headers = {"content-type": "application/octet-stream"}
         cluster.request("POST", "/api/v2/blobs/pack", headers=headers, body=body, safe=True)
         sent += sum(file.size for _, file in group)
@@ -167,7 +179,7 @@ def _send(cluster: Server, plan: Plan, on_sent: Callable[[int, int], Any] | None
     return sent
 
 
-def _missing(cluster: Server, wanted: list[str]) -> list[str]:
+def missing_of(cluster: Server, wanted: list[str]) -> list[str]:
     body = json.dumps(wanted).encode()
     headers = {"content-type": "application/json"}
     found = cluster.request("POST", "/api/v2/blobs/missing", headers=headers, body=body, safe=True).json()
@@ -187,7 +199,7 @@ def _groups(items: list[tuple[str, SourceFile]]) -> Iterator[list[tuple[str, Sou
         yield group
 
 
-def _framed(name: str, contents: bytes) -> bytes:
+def framed(name: str, contents: bytes) -> bytes:
     text = name.encode()
     return _HEAD.pack(len(text), len(contents)) + text + contents
 

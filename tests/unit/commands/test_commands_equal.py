@@ -63,6 +63,8 @@ CASES = [
     ["job", "why", "one"],
     ["job", "stop", "one", "two"],
     ["job", "clone", "one", "-j", "twin"],
+    ["job", "resubmit", "one", "-j", "bigger", "--gpu", "4", "--image", "ubuntu:22.04"],
+    ["job", "notebook", "nb.ipynb", "-j", "fixed", "--param", "lr=0.01", "--wait"],
     ["job", "delete", "over"],
     ["job", "exec", "one", "--", "nvidia-smi", "-L"],
     ["job", "ssh", "one", "worker/0"],
@@ -82,6 +84,8 @@ CASES = [
 ]
 # Tested with a real server in tests/e2e and with a pretended one in test_commands_server.
 ELSEWHERE = {("server", verb) for verb in TABLE["server"]}
+# It lasts as long as its job: test_notebook_connection and the tests in a browser have it.
+ELSEWHERE |= {("job", "connect")}
 
 
 def prepare(folder: Path) -> FakePAI:
@@ -92,6 +96,7 @@ def prepare(folder: Path) -> FakePAI:
     pai.add("theirs", user="bob")
     pai.logs["one"] = [("worker/0", "stdout", "epoch 1\nepo"), ("worker/0", "stdout", "ch 2\n")]
     (folder / "job.yaml").write_text(JOB)
+    (folder / "nb.ipynb").write_text('{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": []}')
     (folder / "wrong.yaml").write_text(JOB.replace("instances: 1", "instances: two"))
     return pai
 

@@ -1,4 +1,4 @@
-"""Notebooks as data: reading, parameters, places, and what becomes of them as a script."""
+"""Notebooks as data: reading, parameters, what becomes of them as a script and as a job."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from openpaisdk import __install__
 from openpaisdk.errors import NotFoundError, OpenPAIError, UsageError
 from openpaisdk.notebook.document import Notebook, source
+from openpaisdk.notebook.script import as_python, script
 from openpaisdk.notebook.submission import notebook_job
 
 
@@ -45,28 +47,38 @@ def write(folder: Path, data: object, name: str = "nb.ipynb") -> Path:
     [
         ("not json", UsageError, "is not a notebook"),
         ("[]", UsageError, "no cells"),
+        ('{"cells": 3, "nbformat": 4}', UsageError, "no cells"),
         ('{"cells": [], "nbformat": 3}', UsageError, "format 3"),
+        ('{"worksheets": [], "nbformat": 3}', UsageError, "format 3"),
         (None, NotFoundError, "no notebook"),
     ],
 )
-def test_what_is_no_notebook_is_said(tmp_path: Path, text: str | None, error: type[OpenPAIError], said: str) -> None:
+def test_what_is_no_notebook_is_said(
+    tmp_path: Path, text: str | None, error: type[OpenPAIError], said: str
+) -> None:
     path = tmp_path / "x.ipynb" if text is None else write(tmp_path, text)
     with pytest.raises(error, match=said) as caught:
         Notebook.read(path)
     assert caught.value.hint
 
 
+def test_a_folder_is_no_notebook(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        Notebook.read(tmp_path)
+
+
 def test_another_language_is_refused_by_the_name_of_its_kernel(tmp_path: Path) -> None:
     path = write(tmp_path, notebook("1", language="R"))
     with pytest.raises(UsageError, match="'My kernel', which is not Python"):
-        Notebook.read(path).require_python()
+        notebook_job(path)
 
 
 def test_parameters_come_after_the_tagged_cell_and_replace_earlier_ones() -> None:
-    first = Notebook(notebook("import x", "lr = 1", "train(lr)", tags={1: "parameters"})).with_parameters({"lr": 0.01})
+    data = Notebook(notebook("import x", "lr = 1", "train(lr)", tags={1: "parameters"}))
+    first = data.with_parameters({"lr": 0.01})
     again = first.with_parameters({"lr": 0.5, "name": "a'b"})
     texts = [source(cell) for cell in again.cells]
-    assert texts == ["import x", "lr = 1", "# Parameters\nlr = 0.5\nname = \"a'b\"\n", "train(lr)"]
+    assert texts == ["import x", "lr = 1", '# Parameters\nlr = 0.5\nname = "a\'b"\n', "train(lr)"]
     assert len(first.cells) == 4
 
 
@@ -75,46 +87,90 @@ def test_parameters_without_a_tagged_cell_come_first() -> None:
     assert [source(cell) for cell in made.cells][1] == "train()"
 
 
-def test_a_parameter_name_that_python_does_not_take_is_refused() -> None:
+def test_every_value_arrives_as_it_was_given() -> None:
+    values = {"a": [1, 2.5, None], "b": {"c": True}, "d": "x\ny", "e": float("inf"), "f": (1,)}
+    made = Notebook(notebook("x")).with_parameters(values)
+    found: dict[str, object] = {}
+    exec(source(made.cells[0]), found)
+    assert {name: found[name] for name in values} == {**values, "f": [1]}
+
+
+def test_a_parameter_that_cannot_be_one_is_refused() -> None:
     with pytest.raises(UsageError, match="--param learning-rate"):
         Notebook(notebook("x")).with_parameters({"learning-rate": 1})
+    with pytest.raises(UsageError, match="cannot be a object"):
+        Notebook(notebook("x")).with_parameters({"model": object()})
 
 
 def test_the_script_runs_without_jupyter(tmp_path: Path) -> None:
     data = notebook(
         "%matplotlib inline\nx = 2",
-        "%%only batch\nprint('in a batch job')",
+        "%%only batch\ntext = '''a\nb'''\nprint(text)",
         "%%only local\nprint('only here')",
+        "%%only worker\nprint('another role')",
         "!echo shell",
         "%%bash\necho from bash",
         "if x:\n    %time print(x)",
+        "lines = !printf 'p\\nq'\nprint(lines)",
+        "print(7\n  % 4, '''\n%not a magic\n!nor this''')",
+        "%%writefile made.txt\nhello",
+        "print(open('made.txt').read())\nx?",
     )
-    script = tmp_path / "nb.py"
-    script.write_text(Notebook(data).script())
-    inherited = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
+    made = tmp_path / "nb.py"
+    made.write_text(script(Notebook(data)))
+    kept = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path), "PAI_JOB_NAME": "ann~x"}
     done = subprocess.run(
-        [sys.executable, "-u", script], env={**inherited, "PAI_JOB_NAME": "ann~x"}, capture_output=True, text=True, check=True
+        [sys.executable, "-u", made], env=kept, cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.stdout.split("\n") == ["in a batch job", "shell", "from bash", "2", ""]
+    assert done.stderr == ""
+    said = "a b shell from bash 2 ['p', 'q'] 3 %not a magic !nor this hello"
+    assert done.stdout.split() == said.split()
 
 
-def test_magics_without_a_meaning_are_named_with_their_cell() -> None:
-    with pytest.raises(UsageError, match=r"cell 2: no Python for the cell magic `%%javascript`"):
-        Notebook(notebook("x = 1", "%%javascript\nalert(1)")).script()
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("%%javascript\nalert(1)", "no Python for the cell magic `%%javascript`"),
+        ("%prun f()", "no Python for the magic `%prun`"),
+        ("x = (", "line 1 is not Python"),
+        ("await thing()", "outside function"),
+        ("%%only\nx", "%%only needs a place"),
+    ],
+)
+def test_what_has_no_meaning_in_a_script_is_named_with_its_cell(cell: str, said: str) -> None:
+    with pytest.raises(UsageError, match="cannot become a script: cell 2: ") as caught:
+        script(Notebook(notebook("x = 1", cell)))
+    assert said in caught.value.message
+
+
+def test_python_is_left_alone() -> None:
+    text = "def f(x):\n    return x % 2  # !ls\n"
+    assert as_python(text) == text.rstrip()
 
 
 def test_the_job_of_each_mode(tmp_path: Path) -> None:
     path = write(tmp_path, notebook("x = 1", tags={0: "parameters"}), "my model.ipynb")
-    batch, files = notebook_job(path, parameters={"x": 2}, packages=["numpy"], gpu=1)
+    batch = notebook_job(path, parameters={"x": 2}, packages=["numpy"], gpu=1)
     commands = batch.job.spec["taskRoles"]["notebook"]["commands"]
-    assert "notebook_run 'my model.ipynb'" in commands[-1]
+    assert commands[-1] == "python3 -m openpai.runtime.notebook_run 'my model.ipynb'"
     assert any("numpy" in line for line in commands)
-    assert "x = 2" in files["my model.ipynb"]
-    assert batch.job.check() == []
-    script, files = notebook_job(path, mode="script")
-    assert "my model.py" in files and script.job.check() == []
-    interactive, _ = notebook_job(path, mode="interactive")
+    assert "x = 2" in batch.files["my model.ipynb"]
+    made = notebook_job(path, mode="script")
+    assert "my model.py" in made.files
+    interactive = notebook_job(path, mode="interactive", ports={"tensorboard": 1})
     assert interactive.token and interactive.token not in json.dumps(interactive.job.spec["taskRoles"])
-    assert interactive.job.check() == []
-    with pytest.raises(UsageError, match="--mode fast"):
+    assert interactive.job.spec["extras"]["openpaisdk"]["kind"] == "interactive"
+    ports = interactive.job.spec["taskRoles"]["notebook"]["resourcePerInstance"]["ports"]
+    assert ports == {"tensorboard": 1, "jupyter": 1}
+    assert [found.job.check() for found in (batch, made, interactive)] == [[], [], []]
+    with pytest.raises(UsageError, match="mode 'fast'"):
         notebook_job(path, mode="fast")
+
+
+def test_our_own_package_is_in_every_job_and_strange_ones_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, notebook("x = 1"))
+    plain = notebook_job(path, name="a").job.spec
+    assert notebook_job(path, name="a", packages=[__install__]).job.spec == plain
+    for wrong in ("", "--index-url=x", "a\nb", "; rm"):
+        with pytest.raises(UsageError, match="not a package"):
+            notebook_job(path, packages=[wrong])
