@@ -1,0 +1,169 @@
+"""`opai storage`: files on the cluster's storage, or at any address."""
+
+from __future__ import annotations
+
+from openpaisdk.commands.result import Column, Result, View
+from openpaisdk.commands.wording import ago, file_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from typing import Any
+
+    from openpaisdk.commands.context import Context
+    from openpaisdk.storage.contract import Storage
+
+ADDRESS = (
+    "a path from the workspace on, /a/path from the top, NAME:PATH on a cluster storage, or an address "
+    "such as hdfs://host/path, s3://bucket/path, sftp://host/path"
+)
+
+
+def _open(args: Namespace, context: Context, address: str) -> tuple[Storage, str]:
+    from openpaisdk.storage import open_storage
+
+    found: tuple[Storage, str] = open_storage(address, context.cluster)
+    return found
+
+
+def list_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("path", nargs="?", default="", metavar="PATH", help=ADDRESS)
+    parser.add_argument("--storages", action="store_true", help="list the storages of the cluster instead")
+
+
+def list_run(args: Namespace, context: Context) -> Result:
+    if args.storages:
+        rows = context.cluster().storages()
+        columns = (Column("NAME", "name"), Column("DEFAULT", "default"), Column("VOLUME", "volumeName"))
+        return Result(rows, View("table", columns=columns, name="name", empty="this cluster has no storages"))
+    store, path = _open(args, context, args.path)
+    found = [entry.as_dict() for entry in store.list(path) if not entry.name.endswith(".opai-part")]
+    return Result(found, _listing(args.path or "the workspace"))
+
+
+def _listing(shown: str) -> View:
+    return View(
+        "table",
+        columns=(
+            Column("NAME", lambda row: row["name"] + ("/" if row["type"] == "folder" else "")),
+            Column("SIZE", lambda row: file_size(row["size"]) if row["type"] == "file" else "", right=True),
+            Column("CHANGED", lambda row: ago(row["modified"])),
+        ),
+        name="name",
+        empty=f"{shown} is empty",
+    )
+
+
+def status_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("path", nargs="?", default="", metavar="PATH", help=ADDRESS)
+
+
+def status_run(args: Namespace, context: Context) -> Result:
+    store, path = _open(args, context, args.path)
+    entry = store.stat(path)
+    data: dict[str, Any] = {**entry.as_dict(), "path": path, "storage": store.address, "sha256": None}
+    if entry.kind == "file":
+        data["sha256"] = store.checksum(path)
+    return Result(data, View("text", write=_status_text, name="path"))
+
+
+def _status_text(data: dict[str, Any]) -> str:
+    lines = [f"{data['storage']}  {data['path']}", f"{data['type']}, changed {ago(data['modified'])}"]
+    if data["type"] == "file":
+        lines.append(f"{file_size(data['size'])} ({data['size']:,} bytes)")
+    if data["sha256"]:
+        lines.append(f"sha256 {data['sha256']}")
+    return "\n".join(lines) + "\n"
+
+
+def upload_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("local", metavar="LOCAL", help="file or folder here")
+    parser.add_argument("remote", nargs="?", default="", metavar="PATH", help=ADDRESS)
+    parser.add_argument("--overwrite", action="store_true", help="replace files that are different")
+    parser.add_argument(
+        "--no-ignore", action="store_true", help="also what .gitignore and .opaiignore leave out"
+    )
+    parser.add_argument("--workers", type=int, default=4, metavar="N", help="files at once (4)")
+
+
+def upload_run(args: Namespace, context: Context) -> Result:
+    from openpaisdk.commands.transfers import outcome_words, shown_progress
+    from openpaisdk.storage import upload
+
+    store, path = _open(args, context, args.remote)
+    outcome = upload(
+        store,
+        args.local,
+        path,
+        overwrite=args.overwrite,
+        ignore=not args.no_ignore,
+        workers=_workers(args),
+        progress=shown_progress(context),
+    )
+    context.say(outcome_words(outcome))
+    return Result({"from": args.local, "to": path, **outcome}, View("nothing"))
+
+
+def download_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("remote", metavar="PATH", help=ADDRESS)
+    parser.add_argument("local", nargs="?", default=".", metavar="LOCAL", help="where to put it (here)")
+    parser.add_argument("--overwrite", action="store_true", help="replace files that are different")
+    parser.add_argument("--workers", type=int, default=4, metavar="N", help="files at once (4)")
+
+
+def download_run(args: Namespace, context: Context) -> Result:
+    from openpaisdk.commands.transfers import outcome_words, shown_progress
+    from openpaisdk.storage import download
+
+    store, path = _open(args, context, args.remote)
+    outcome = download(
+        store,
+        path,
+        args.local,
+        overwrite=args.overwrite,
+        workers=_workers(args),
+        progress=shown_progress(context),
+    )
+    context.say(outcome_words(outcome))
+    return Result({"from": path, "to": args.local, **outcome}, View("nothing"))
+
+
+def _workers(args: Namespace) -> int:
+    from openpaisdk.errors import UsageError
+
+    if args.workers < 1:
+        raise UsageError(f"--workers: expected 1 or more, got {args.workers}")
+    found: int = args.workers
+    return found
+
+
+def delete_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("paths", nargs="+", metavar="PATH", help=ADDRESS)
+    parser.add_argument("-r", "--recursive", action="store_true", help="folders with all that is in them")
+
+
+def delete_run(args: Namespace, context: Context) -> Result:
+    from openpaisdk.errors import NotFoundError, UsageError
+
+    deleted = []
+    for text in args.paths:
+        store, path = _open(args, context, text)
+        if not path.strip("/") and "://" not in text:
+            raise UsageError(f"{text!r}: the whole storage is never deleted", hint="name what is in it")
+        if not store.remove(path, recursive=args.recursive):
+            raise NotFoundError(f"there is no {text}")
+        deleted.append(path)
+    return Result(deleted, View("text"))
+
+
+def mkdir_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("paths", nargs="+", metavar="PATH", help=ADDRESS)
+
+
+def mkdir_run(args: Namespace, context: Context) -> Result:
+    made = []
+    for text in args.paths:
+        store, path = _open(args, context, text)
+        store.mkdir(path)
+        made.append(path)
+    return Result(made, View("text"))
