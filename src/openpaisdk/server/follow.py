@@ -13,7 +13,7 @@ from openpaisdk.server.logfiles import Tail
 from openpaisdk.server.rows import JobRow, TaskRow
 
 HEARTBEAT = 15.0
-PIECES_PER_TURN = 16  # of one log, before the others are looked at
+PIECES_PER_TURN = 4  # of one log, before the others are looked at
 Key = tuple[int, str, int, int, str]
 
 
@@ -75,6 +75,7 @@ class JobFollower:
                 if pieces:
                     yield b"".join(pieces)
                 if self._dirty:
+                    await asyncio.sleep(0)  # a client that reads fast must not keep everybody else waiting
                     continue
                 if self._job.finished and not self._logs and not self._job_changed:
                     yield frame("end", self._state())
@@ -229,6 +230,7 @@ async def stream_log(
             over = task is None or task.attempt_completed is not None
             while text := tail.read(to_the_end=over):
                 yield frame("log", {"offset": tail.offset, "text": text}, tail.offset)
+                await asyncio.sleep(0)
             if over:
                 yield frame("end", {"exitCode": task.attempt_exit_code if task else None}, tail.offset)
                 return

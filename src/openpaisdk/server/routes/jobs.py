@@ -11,14 +11,15 @@ import msgspec
 from starlette.responses import Response
 
 from openpaisdk.errors import AccessError, ConflictError, InvalidJobError, NotFoundError, UsageError
-from openpaisdk.protocol import ajv_errors, check, exit_spec, load, mask_secrets, require_valid, split_job
-from openpaisdk.protocol import virtual_cluster as virtual_cluster_of
+from openpaisdk.protocol import mask_secrets, split_job
 from openpaisdk.server import listing, views
 from openpaisdk.server.auth import Caller
+from openpaisdk.server.explaining import how_it_ended
 from openpaisdk.server.http import Call, endpoint
 from openpaisdk.server.jobs import JobStore
 from openpaisdk.server.listing import NO_CLASS, JobFilter, parse_order
 from openpaisdk.server.rows import JobRow
+from openpaisdk.server.submission import accept, parse_job
 
 _JOBS = "/api/v2/jobs"
 _JOB = _JOBS + "/{job}"
@@ -123,46 +124,6 @@ def require_owner(call: Call, job: JobRow) -> None:
     """Only its owner and admins may change a job or look inside."""
     if not call.caller.admin and job.user != call.caller.name:
         raise AccessError(f"User {call.caller.name} is not allowed to change job {job.path}.")
-
-
-def parse_job(text: str) -> dict[str, Any]:
-    """A valid job spec out of YAML or JSON text."""
-    document = load(text, "job")
-    problems = check(document, strict=False)
-    if problems:
-        schema = [
-            problem for problem in problems if problem.keyword not in ("reference", "duplicate", "name")
-        ]
-        message = (
-            msgspec.json.encode(ajv_errors(problems)).decode()
-            if schema
-            else "; ".join(str(problem) for problem in problems)
-        )
-        raise InvalidJobError(message, problems=problems)
-    spec = require_valid(document, strict=False)
-    for role in spec["taskRoles"].values():
-        role.setdefault("instances", 1)
-    return spec
-
-
-async def accept(services: Any, caller: Caller, spec: dict[str, Any], key: str | None) -> JobRow:
-    """Check what the caller may use, then store and queue the job."""
-    vc = virtual_cluster_of(spec)
-    if vc not in services.accounts.virtual_clusters_of(caller.name):
-        raise AccessError(f"User {caller.name} is not allowed to access virtual cluster {vc}.")
-    granted = services.accounts.rights(caller.name).storages
-    for storage in _storages(spec):
-        if storage not in granted:
-            raise NotFoundError(f"Storage {storage} is not found.", code="NoStorageError")
-    job: JobRow = await services.loop.submit(caller.name, spec, key=key)
-    return job
-
-
-def _storages(spec: dict[str, Any]) -> list[str]:
-    listed = (spec.get("extras") or {}).get("storages")
-    if not isinstance(listed, list):
-        return []
-    return [str(item["name"]) for item in listed if isinstance(item, dict) and "name" in item]
 
 
 @endpoint(
@@ -393,34 +354,9 @@ async def explain_job(call: Call) -> Why:
     """Why a job waits, or how it ended, in words."""
     job = find_job(call)
     if job.finished:
-        return Why(job.path, job.state, *_how_it_ended(call.services.jobs, job))
+        return Why(job.path, job.state, *how_it_ended(call.services.jobs, job))
     found = call.services.loop.why(job)
     return Why(job.path, job.state, found.text, found.hint)
-
-
-def _how_it_ended(store: JobStore, job: JobRow) -> tuple[str, str | None]:
-    if job.exit_code == 0:
-        return f"{job.path} succeeded", None
-    if job.state == "STOPPED":
-        return f"{job.path} was stopped", f"opai job clone {job.name} runs it again"
-    spec = exit_spec(job.exit_code)
-    attempt = None if job.attempt is None else store.attempt(job.id, job.attempt)
-    outcome = views.outcome_of(attempt.outcome) if attempt else {}
-    runtime = outcome.get("runtime") or {}
-    raw = runtime.get("originUserExitCode")
-    text = f"{job.path} failed with exit code {job.exit_code}"
-    if raw not in (None, job.exit_code):
-        text += f" (its command exited with {raw})"
-    if spec and spec.phrase:
-        text += f": {spec.phrase}"
-    if spec and spec.reason:
-        text += f"; {spec.reason.strip()}"
-    if runtime.get("matchedUserLogString"):
-        text += f"; its log says {runtime['matchedUserLogString']!r}"
-    elif outcome.get("launcher"):
-        text += f"; {outcome['launcher']}"
-    solution = list(spec.solution or ()) if spec else []
-    return text, solution[0] if solution else f"look at opai job logs {job.name}"
 
 
 @endpoint("DELETE", _JOB, returns=Accepted, errors=(403, 404, 409, 503))
