@@ -118,6 +118,8 @@ def test_watch_and_stop(opai: Opai) -> None:
         assert record["name"] in ("long", "first")
     assert opai("job", "exec", "long", "--", "sh", "-c", "echo $PAI_JOB_NAME").stdout.strip().endswith("~long")
     assert opai("job", "ssh", "long", stdin="echo inside\nexit\n", code=None).returncode == 0
+    deaf = opai("job", "signal", "long", "checkpoint", code=4)
+    assert "listens for 'checkpoint'" in deaf.stderr
     opai("job", "stop", "long")
     assert opai("job", "wait", "long", code=11).returncode == 11
     assert opai("job", "logs", "long", "--tail", "1").stdout == "begun\n"

@@ -7,7 +7,7 @@ import re
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-ALL_EXTENSIONS = "submit-key,wait,follow,delete,why,exec,files"
+ALL_EXTENSIONS = "submit-key,wait,follow,delete,why,exec,files,signal"
 NO_USAGE = {"cpu": 0, "memory": 0, "gpu": 0, "vCores": 0, "GPUs": 0}
 START = 1_700_000_000_000
 
@@ -256,6 +256,8 @@ class FakePAI:
     ) -> Any:
         from base64 import b64encode
 
+        if rest == "/signal" and self.extensions:
+            return 200, {"message": "asked", "tasks": [json.loads(body or b"{}").get("task", "worker/0")]}
         if rest == "/exec" and self.extensions:
             self.exec_runs["run-1"] = json.loads(body or b"{}")
             return 200, {"id": "run-1"}

@@ -41,6 +41,7 @@ TABLE: dict[str, dict[str, tuple[str, str]]] = {
         "delete": ("openpaisdk.commands.job_control", "delete finished jobs and their files"),
         "exec": ("openpaisdk.commands.job_shell", "run a command inside a running task"),
         "ssh": ("openpaisdk.commands.job_shell", "open a shell inside a running task"),
+        "signal": ("openpaisdk.commands.job_signal", "ask the program inside a job for a checkpoint"),
     },
     "cluster": {
         "list": ("openpaisdk.commands.cluster", "the clusters you know"),

@@ -5,7 +5,12 @@ from __future__ import annotations
 from argparse import REMAINDER
 from pathlib import Path
 
-from openpaisdk.commands.job_sub import port_counts, resource_options
+from openpaisdk.commands.job_sub import (
+    note_runtime_options,
+    port_counts,
+    resource_options,
+    runtime_options,
+)
 from openpaisdk.commands.result import Result, View
 
 TYPE_CHECKING = False
@@ -34,7 +39,7 @@ def create_arguments(parser: ArgumentParser) -> None:
         metavar="PATH",
         help="file, folder or glob to send along",
     )
-    parser.add_argument("--disable-sdk-install", action="store_true", help="leave our runtime out of the job")
+    runtime_options(parser)
     parser.add_argument("--vc", metavar="VC", help="virtual cluster (default)")
     parser.add_argument(
         "--replace", action="store_true", help="begin again where a draft of this name exists"
@@ -56,13 +61,13 @@ def create_run(args: Namespace, context: Context) -> Result:
     wanted_vc = setting("vc", args.vc)
     if wanted_vc:
         job.spec["defaults"] = {"virtualCluster": wanted_vc}
+    note_runtime_options(job, args)
     draft = {
         "spec": job.spec,
         "cluster": args.cluster_alias,
         "image": args.image,
         "packages": args.package,
         "sources": args.source,
-        "sdk": not args.disable_sdk_install,
     }
     _save(args.job_name, draft)
     (folder.parent / "current").write_text(args.job_name + "\n", encoding="utf-8")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from openpaisdk.commands.context import Context
     from openpaisdk.commands.result import Result
-    from openpaisdk.job import Job
+    from openpaisdk.job import Job, JobSpec
 
 
 def sub_arguments(parser: ArgumentParser) -> None:
@@ -36,6 +36,7 @@ def sub_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--priority", metavar="CLASS", help="oppo, test or prod")
     parser.add_argument("--retries", type=int, metavar="N", help="times a failed job is tried again (0)")
     source_options(parser)
+    runtime_options(parser)
     submit_options(parser)
     parser.add_argument("words", nargs=REMAINDER, metavar="COMMAND", help="after --, or as it stands")
     parser.epilog = (
@@ -52,6 +53,33 @@ def resource_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--port", action="append", default=[], metavar="LABEL=N", help="ports to allot under this label"
     )
+
+
+def runtime_options(parser: ArgumentParser) -> None:
+    """What happens around the program inside the job."""
+    parser.add_argument(
+        "--save",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="files to keep as outputs however a task ends, such as 'models/*.pt'; may be repeated",
+    )
+    parser.add_argument(
+        "--callbacks",
+        action="store_true",
+        help="leave the deployment's commands to the program's start and end callbacks",
+    )
+    parser.add_argument("--disable-sdk-install", action="store_true", help="leave our runtime out of the job")
+
+
+def note_runtime_options(job: JobSpec, args: Namespace) -> None:
+    """Puts what `runtime_options` read into the job."""
+    if args.save:
+        job.save_outputs(*args.save)
+    if args.callbacks:
+        job.use_callbacks()
+    if args.disable_sdk_install:
+        job.use_runtime(False)
 
 
 def sub_run(args: Namespace, context: Context) -> Result:
@@ -94,6 +122,7 @@ def job_from_words(args: Namespace) -> Job:
         job.spec["jobRetryCount"] = retries
     if priority:
         job.spec.setdefault("extras", {})["hivedScheduler"] = {"jobPriorityClass": priority}
+    note_runtime_options(job, args)
     return job
 
 

@@ -130,6 +130,26 @@ class JobSpec:
         self.spec.setdefault("extras", {})[name] = value
         return self
 
+    def save_outputs(self, *patterns: str) -> Self:
+        """Keep files of the working folder as outputs when a task ends, however it ends: `models/*.pt`."""
+        known = self._ours().setdefault("save", [])
+        known += [pattern for pattern in map(output_pattern, patterns) if pattern not in known]
+        return self
+
+    def use_callbacks(self, wanted: bool = True) -> Self:
+        """Leave the deployment's commands to the program, whose start and end callbacks may replace them."""
+        self._ours()["callbacks"] = wanted
+        return self
+
+    def use_runtime(self, wanted: bool = True) -> Self:
+        """Whether `openpai.runtime` can be imported inside the job; it can unless told otherwise."""
+        self._ours()["runtime"] = wanted
+        return self
+
+    def _ours(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.spec.setdefault("extras", {}).setdefault("openpaisdk", {})
+        return found
+
     def set(self, assignment: str) -> Self:
         """Change one value: `job.set("taskRoles.worker.instances=4")`."""
         from openpaisdk.protocol import set_value
@@ -141,7 +161,7 @@ class JobSpec:
         """The name of the docker image prerequisite with this address, added when it is new."""
         wanted = uri or default("image") or DEFAULT_IMAGE
         if wanted == DEFAULT_IMAGE and not uri:
-            self.spec.setdefault("extras", {}).setdefault("openpaisdk", {})["image"] = "default"
+            self._ours()["image"] = "default"
         images = [entry for entry in self.spec.get("prerequisites", ()) if entry.get("type") == "dockerimage"]
         for entry in images:
             if entry.get("uri") == wanted:
@@ -198,6 +218,18 @@ def _whole(name: str, given: int | None, otherwise: int) -> int:
         from openpaisdk.errors import UsageError
 
         raise UsageError(f"{name}: expected a whole number, got {value!r}") from None
+
+
+def output_pattern(pattern: str) -> str:
+    """The pattern itself, when it stays in the working folder of a task."""
+    if not pattern.strip() or pattern.startswith("/") or ".." in pattern.split("/") or "\0" in pattern:
+        from openpaisdk.errors import UsageError
+
+        raise UsageError(
+            f"--save {pattern!r}: outputs are saved from the working folder of a task",
+            hint="write a name or pattern below it, such as 'models/*.pt', or copy the files there",
+        )
+    return pattern.removeprefix("./")
 
 
 def _lines(commands: str | Sequence[str]) -> list[str]:

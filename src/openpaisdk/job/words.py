@@ -65,7 +65,18 @@ def exports(env: Mapping[str, str]) -> list[str]:
     return [f"export {name}={shlex.quote(str(value))}" for name, value in env.items()]
 
 
+# Beside the program and not in anybody's environment. Variables of pip that would refuse that are overruled.
+_INSTALL = """\
+command -v python3 >/dev/null || {{ echo 'error: packages need python3 in the image' >&2; exit 126; }}
+PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 PIP_ROOT_USER_ACTION=ignore \
+python3 -m pip install --quiet --disable-pip-version-check --no-input \
+--target "$PWD/.packages" {packages} || {{ echo 'error: cannot install with pip: '{names} >&2; exit 126; }}
+export PYTHONPATH="$PWD/.packages${{PYTHONPATH:+:$PYTHONPATH}}" PATH="$PWD/.packages/bin:$PATH\""""
+
+
 def install_lines(packages: Iterable[str]) -> list[str]:
-    """The shell line that installs Python packages in the task, or none."""
-    wanted = [shlex.quote(package) for package in packages]
-    return [f"python3 -m pip install --quiet {' '.join(wanted)}"] if wanted else []
+    """The shell lines that install Python packages for the commands after them, or none."""
+    wanted = list(packages)
+    if not wanted:
+        return []
+    return [_INSTALL.format(packages=shlex.join(wanted), names=shlex.quote(" ".join(wanted)))]

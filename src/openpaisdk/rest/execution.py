@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from openpaisdk.rest.calls import Calls
+from openpaisdk.rest.calls import Calls, lacks_api
 from openpaisdk.transport import iter_events, quote
 
 TYPE_CHECKING = False
@@ -12,7 +12,23 @@ if TYPE_CHECKING:
 
 
 class Execution(Calls):
-    """Running commands in tasks."""
+    """Running commands in tasks, and signals to them."""
+
+    def signal(self, name: str, event: str = "checkpoint", *, task: str | None = None) -> list[str]:
+        """Call for an event in the callbacks of a running job; the tasks (`role/index`) that were told."""
+        from openpaisdk.errors import NotFoundError, UsageError
+
+        data = {"name": event, **({"task": task} if task else {})}
+        try:
+            found = self._json("POST", self.job_path(name) + "/signal", send=data)
+        except NotFoundError as error:
+            if lacks_api(error):
+                raise UsageError(
+                    f"{self.portal_uri} cannot pass signals on to jobs",
+                    hint="only clusters that run our own server can; publish checkpoints as the program goes",
+                ) from error
+            raise
+        return list(found["tasks"])
 
     def exec_start(
         self,

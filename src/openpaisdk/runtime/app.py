@@ -10,6 +10,10 @@ import traceback
 from .checkpoints import Checkpoints
 from .place import Place
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 EVENTS = ("start", "main", "end", "exception", "exit", "preempt", "checkpoint")
 
 
@@ -30,7 +34,7 @@ class Runtime:
     def __init__(self, environ: "dict[str, str] | None" = None) -> None:
         self._environ = dict(os.environ) if environ is None else environ
         self.place = Place(self._environ)
-        self._callbacks = {}  # type: dict
+        self._callbacks = {}  # type: dict[str, list[Callable[..., object]]]
 
     @classmethod
     def from_env(cls, environ: "dict[str, str] | None" = None) -> "Runtime":
@@ -60,9 +64,11 @@ class Runtime:
         self._watch_signals()
         code = 0
         try:
-            self._call("start") or self._generated("pre.sh")
+            if not self._call("start"):
+                self._generated("pre.sh")
             result = mains[0](*args, **kwargs)
-            self._call("end") or self._generated("post.sh")
+            if not self._call("end"):
+                self._generated("post.sh")
             return result
         except SystemExit as leaving:
             code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)

@@ -38,6 +38,7 @@ ROUTE_MODULES = (
     "attempts",
     "logs",
     "exec",
+    "signals",
     "server_status",
 )
 

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 BODY_LIMIT = 100 * 1024
-EXTENSIONS = ("submit-key", "wait", "follow", "delete", "why", "exec", "files")
+EXTENSIONS = ("submit-key", "wait", "follow", "delete", "why", "exec", "files", "signal")
 
 Handler = Callable[["Call"], Awaitable[Any]]
 

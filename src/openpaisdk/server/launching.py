@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from openpaisdk.launchers import TaskSpec
-from openpaisdk.protocol import entry_script, image_uri, normalise_role, render_auth
+from openpaisdk.launchers.folder import write_plain
+from openpaisdk.protocol import image_uri, normalise_role, render_auth
 from openpaisdk.server import environment
 from openpaisdk.server.environment import Identity, Peer
 from openpaisdk.server.rows import AttemptRow, JobRow, TaskRow
+from openpaisdk.server.runtime_files import runtime_folder
+from openpaisdk.server.scripts import scripts_of
 from openpaisdk.server.settings import GRACE_SECONDS, Settings
 
 DEFAULT_SHM_MB = 512
+# What our client tells of the shell that a job was submitted from, so that it finds the same Python.
+SUBMITTED_FROM = ("PATH", "VIRTUAL_ENV", "CONDA_PREFIX")
 
 
 def task_key(job: JobRow, attempt: int, role: str, index: int, task_attempt: int) -> str:
@@ -43,7 +48,11 @@ def build(
         **environment.peer_variables(ordered),
     }
     folder = settings.job_folder(job.user, job.name)
-    scripts = {name: entry_script(spec, name, secrets=spec.get("secrets") or {}) for name in written.values()}
+    scripts = {
+        name: scripts_of(spec, name, callbacks=uses_callbacks(spec)).entry for name in written.values()
+    }
+    runtime = None if sdk_extras(spec).get("runtime") is False else str(runtime_folder(settings.data_dir))
+    host = submitted_from(settings, spec)
     built: list[TaskSpec] = []
     for key in wanted:
         task = by_key[key]
@@ -76,13 +85,18 @@ def build(
                         kind=str(sdk_extras(spec).get("kind") or ""),
                     ),
                 },
+                host_env=host,
+                prepend={"PYTHONPATH": runtime} if runtime else {},
                 cpu=resources["cpu"],
                 memory_mb=resources["memoryMB"],
                 gpus=gpus,
                 shm_mb=options.get("shmMB") or DEFAULT_SHM_MB,
                 image=_image(spec, role),
                 auth=render_auth(spec, role),
-                mounts=((str(folder), str(folder), False),),
+                mounts=(
+                    (str(folder), str(folder), False),
+                    *(((runtime, runtime, True),) if runtime else ()),
+                ),
             )
         )
     return built
@@ -92,6 +106,19 @@ def sdk_extras(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     """What our client left for us in the job spec."""
     found = (spec.get("extras") or {}).get("openpaisdk")
     return found if isinstance(found, Mapping) else {}
+
+
+def submitted_from(settings: Settings, spec: Mapping[str, Any]) -> dict[str, str]:
+    """The submitter's PATH and Python environment, which mean something only on the same person's machine."""
+    found = sdk_extras(spec).get("environment")
+    if not settings.local or not isinstance(found, Mapping) or not isinstance(found.get("PATH"), str):
+        return {}
+    return {name: str(found.get(name) or "").replace("\0", "") for name in SUBMITTED_FROM}
+
+
+def uses_callbacks(spec: Mapping[str, Any]) -> bool:
+    """Whether the program itself sees to the deployment's commands, through the runtime."""
+    return sdk_extras(spec).get("callbacks") is True
 
 
 def code_manifest(spec: Mapping[str, Any]) -> str | None:
@@ -108,6 +135,8 @@ def prepare_folders(
     home = settings.job_folder(job.user, job.name)
     for name in ("code", "output"):
         (home / name).mkdir(parents=True, exist_ok=True)
+    if uses_callbacks(spec):
+        _lay_scripts(spec, gang)
     manifest = code_manifest(spec)
     if manifest is None:
         return
@@ -117,6 +146,15 @@ def prepare_folders(
         if not (Path(task.folder) / "started.json").exists():
             Path(task.folder).mkdir(mode=0o700, parents=True, exist_ok=True)
             lay_out(settings.files, manifest, Path(task.folder) / "work", user=job.user)
+
+
+def _lay_scripts(spec: Mapping[str, Any], gang: Sequence[TaskSpec]) -> None:
+    for task in gang:
+        scripts = scripts_of(spec, task.env["PAI_CURRENT_TASK_ROLE_NAME"], callbacks=True)
+        Path(task.folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, text in (("pre.sh", scripts.pre), ("post.sh", scripts.post)):
+            if text and not (Path(task.folder) / "started.json").exists():
+                write_plain(f"{task.folder}/{name}", text.encode("utf-8", "surrogateescape"), 0o600)
 
 
 def _image(spec: Mapping[str, Any], role: str) -> str | None:

@@ -7,10 +7,11 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from openpaisdk.errors import OpenPAIError
+from openpaisdk.errors import OpenPAIError, UnavailableError
 from openpaisdk.launchers import Launcher, LaunchError, Observation
 from openpaisdk.scheduler import (
     Event,
@@ -30,6 +31,7 @@ from openpaisdk.server.accounts import Accounts
 from openpaisdk.server.jobs import JobStore
 from openpaisdk.server.persist import milliseconds, task_key
 from openpaisdk.server.rows import TaskRow
+from openpaisdk.server.saving import Saved, Savings, describe
 from openpaisdk.server.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -39,6 +41,7 @@ Post = Callable[[Event | None, Write | None], None]
 NEVER_STARTED = -220
 PREPARING = frozenset({"Pulling"})  # what a launcher says before a task can run
 CLOSE_SECONDS = 5.0
+SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 
 
 class _Launch:
@@ -74,6 +77,7 @@ class Tasks:
         self._launcher = launcher
         self._post = post
         self.uri = uri
+        self._savings = Savings(settings, store)
         self.outcomes: dict[TaskRef, dict[str, Any]] = {}
         self._handles: dict[TaskRef, str] = {}
         self._refs: dict[str, TaskRef] = {}
@@ -84,6 +88,8 @@ class Tasks:
         self._early_exits: set[str] = set()
         self._ended: set[str] = set()
         self._busy: set[asyncio.Task[None]] = set()
+        # One at a time: searching megabytes holds the interpreter for tens of milliseconds.
+        self._judge = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
         launcher.subscribe(self._on_exit, self._on_event)
 
     def adopt(self, handles: dict[TaskRef, str]) -> None:
@@ -136,6 +142,7 @@ class Tasks:
         attempt = self._store.attempt(job_id, action.attempt)
         if job is None or spec is None or attempt is None:
             raise LaunchError(f"job {action.job_id} is not in the store any more")
+        self._savings.learn(action.job_id, spec)
         gang = launching.build(
             self._settings,
             job,
@@ -209,7 +216,14 @@ class Tasks:
         launch.task = self._spawn(self._launch(again, launch))
 
     async def _kill(self, handles: list[str], grace: float) -> None:
-        await self._launcher.kill(handles, grace=grace)
+        pause = SHORTEST_PAUSE
+        while True:
+            try:
+                return await self._launcher.kill(handles, grace=grace)
+            except UnavailableError as error:
+                log.error("%s; killing again in %.0f s", error.message, pause)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
 
     def _on_exit(self, handle: str) -> None:
         if handle not in self._refs:
@@ -230,19 +244,41 @@ class Tasks:
         self._handles.pop(ref, None)
         self._refs.pop(handle, None)
         self._reported.add(ref)
-        if seen.exit is None:
+        save = self._savings.plan(ref)
+        failed = seen.exit is not None and (seen.exit.code != 0 or seen.exit.oom)
+        if save is not None or failed:
+            self._spawn(self._settle(ref, handle, seen, save))
+        elif seen.exit is None:
             self._post(TaskLost(ref, time.time()), None)
-        elif seen.exit.code == 0 and not seen.exit.oom:
-            self._post(TaskEnded(ref, 0, seen.exit.at or time.time()), None)
         else:
-            self._spawn(self._judge(ref, handle, seen))
+            self._post(TaskEnded(ref, 0, seen.exit.at or time.time()), None)
 
-    async def _judge(self, ref: TaskRef, handle: str, seen: Observation) -> None:
-        assert seen.exit is not None
-        logs = self.log_files(handle)
-        verdict = await asyncio.to_thread(exits.judge, seen.exit, logs)
-        self.outcomes[ref] = verdict.outcome
-        self._post(TaskEnded(ref, verdict.code, seen.exit.at or time.time()), None)
+    async def _settle(
+        self, ref: TaskRef, handle: str, seen: Observation, save: Callable[[], Saved] | None
+    ) -> None:
+        """Save files and judge the exit in a thread; the end is known only after that, so that a server
+        which dies meanwhile leaves it all to the next."""
+        write = None
+        if save is not None:
+            try:
+                saved = await asyncio.to_thread(save)
+            except Exception as error:  # the task has ended all the same
+                log.exception("saving the files of %s failed", ref)
+                saved = Saved(0, 0, (f"the server failed: {error}",))
+            write = self._event(ref, *describe(saved), component="outputs")
+        if seen.exit is None:
+            self._post(TaskLost(ref, time.time()), write)
+            return
+        try:
+            verdict = await asyncio.get_running_loop().run_in_executor(
+                self._judge, exits.judge, seen.exit, self.log_files(handle)
+            )
+        except Exception:  # the task has ended all the same
+            log.exception("the exit of %s could not be classified", ref)
+            verdict = exits.Verdict(exits.UNCLASSIFIED, {})
+        if verdict.outcome:
+            self.outcomes[ref] = verdict.outcome
+        self._post(TaskEnded(ref, verdict.code, seen.exit.at or time.time()), write)
 
     def log_files(self, handle: str) -> dict[str, Path | None]:
         """The files that grow while a task runs, by the name people know them by."""
@@ -261,6 +297,12 @@ class Tasks:
         if ref is None:
             log.info("%s: %s: %s", key, reason, message)
             return
+        write = self._event(ref, type_, reason, message, component=self._launcher.name)
+        coming_up = ref in self._launches and ref not in self._handles
+        self._post(TaskPreparing(ref) if coming_up and reason in PREPARING else None, write)
+
+    def _event(self, ref: TaskRef, type_: str, reason: str, message: str, *, component: str) -> Write:
+        """What stores a line of the job's events."""
         at = milliseconds(time.time())
 
         def write(connection: sqlite3.Connection) -> None:
@@ -273,12 +315,11 @@ class Tasks:
                 message=message,
                 role=ref.role,
                 index=ref.index,
-                component=self._launcher.name,
+                component=component,
             )
             JobStore.update_job(connection, int(ref.job_id), {})
 
-        coming_up = ref in self._launches and ref not in self._handles
-        self._post(TaskPreparing(ref) if coming_up and reason in PREPARING else None, write)
+        return write
 
     def _know(self, ref: TaskRef, handle: str) -> None:
         self._handles[ref] = handle
@@ -309,6 +350,7 @@ class Tasks:
         for task in list(self._busy):
             task.cancel()
         await asyncio.gather(*self._busy, return_exceptions=True)
+        self._judge.shutdown(wait=False)
         await self._launcher.close()
 
 

@@ -68,6 +68,7 @@ CASES = [
     ["job", "delete", "over"],
     ["job", "exec", "one", "--", "nvidia-smi", "-L"],
     ["job", "ssh", "one", "worker/0"],
+    ["job", "signal", "one", "checkpoint", "--task", "worker/0"],
     ["cluster", "list"],
     ["cluster", "list", "--name"],
     ["cluster", "list", "-a", "lab"],

@@ -9,6 +9,7 @@ import pytest
 
 from openpaisdk.cli.main import main
 from openpaisdk.engine import Engine
+from openpaisdk.job.words import install_lines
 from openpaisdk.errors import ConflictError, InvalidJobError, NotFoundError, QuotaError, UsageError
 from support.fake_pai import FakePAI, engine_for
 
@@ -56,7 +57,7 @@ def test_sub_options_reach_the_spec(engine: Engine) -> None:
         "instances": 2,
         "dockerImage": "image",
         "resourcePerInstance": {"cpu": 3, "memoryMB": 2048, "gpu": 1, "ports": {"web": 2}},
-        "commands": ["export A=b=c", "python3 -m pip install --quiet numpy", "ls"],
+        "commands": ["export A=b=c", *install_lines(["numpy"]), "ls"],
     }
     assert spec["prerequisites"] == [{"type": "dockerimage", "name": "image", "uri": "ubuntu"}]
     assert spec["defaults"] == {"virtualCluster": "lab"}

@@ -65,7 +65,7 @@ def test_from_command() -> None:
     assert job.name.startswith("train-")
     assert job.spec["taskRoles"]["worker"]["commands"] == [
         "export A='it$me'",
-        "python3 -m pip install --quiet numpy 'a>1'",
+        install_lines(["numpy", "a>1"])[0],
         "python train.py --name 'a b'",
     ]
     assert job.spec["prerequisites"][0]["uri"] == DEFAULT_IMAGE
