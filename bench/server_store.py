@@ -68,7 +68,9 @@ def fill(connection: sqlite3.Connection, first: int, last: int) -> None:
     marks = ", ".join("?" * len(JOB_COLUMNS.split(",")))
     connection.executemany(f"INSERT INTO jobs ({JOB_COLUMNS}) VALUES ({marks})", jobs(first, last))
     connection.execute("DELETE FROM job_counts")
-    connection.execute("INSERT INTO job_counts SELECT user, vc, state, priority, count(*) FROM jobs GROUP BY 1, 2, 3, 4")
+    connection.execute(
+        "INSERT INTO job_counts SELECT user, vc, state, priority, count(*) FROM jobs GROUP BY 1, 2, 3, 4"
+    )
     for _, sql in (*indexes, *triggers):
         connection.execute(sql)
     connection.execute("COMMIT")
@@ -97,7 +99,7 @@ def add_wide_job(connection: sqlite3.Connection, user: str, name: str, *, tasks:
     connection.executemany(
         "INSERT INTO task_attempts (job_id, attempt, role, idx, task_attempt, uid, sub_state, node, ip, ports, handle,"
         " created, launched, completed, exit_code, outcome) VALUES (?, ?, 'worker', ?, 0, 'u', 'AttemptCompleted', 'n',"
-        " '127.0.0.1', '{\"ssh\": \"23660\", \"http\": \"39896\"}', 'process:/x', ?, ?, ?, 255, ?)",
+        ' \'127.0.0.1\', \'{"ssh": "23660", "http": "39896"}\', \'process:/x\', ?, ?, ?, 255, ?)',
         [(*key, at, at, at, outcome) for key in every],
     )
     connection.execute("COMMIT")
@@ -208,10 +210,25 @@ def wide_jobs(server: ServerProcess, rounds: int) -> None:
     caller.get(path + "wide")
     first = (time.perf_counter() - began) * 1000
     again = caller.p50(path + "wide", rounds)
-    report(f"detail of {TASKS:,} tasks, first", f"{first:.0f} ms, {first / reference:.0f}x healthz", "<= 60 ms", first <= 60)
-    report(f"detail of {TASKS:,} tasks, unchanged", f"{again:.1f} ms, {again / reference:.0f}x healthz", "<= 60 ms", again <= 60)
+    report(
+        f"detail of {TASKS:,} tasks, first",
+        f"{first:.0f} ms, {first / reference:.0f}x healthz",
+        "<= 60 ms",
+        first <= 60,
+    )
+    report(
+        f"detail of {TASKS:,} tasks, unchanged",
+        f"{again:.1f} ms, {again / reference:.0f}x healthz",
+        "<= 60 ms",
+        again <= 60,
+    )
     ten = at_once(server, path + "wide-too", 10)
-    report("ten viewers of the same, the slowest", f"{ten:.0f} ms, {ten / reference:.0f}x healthz", "<= 300 ms", ten <= 300)
+    report(
+        "ten viewers of the same, the slowest",
+        f"{ten:.0f} ms, {ten / reference:.0f}x healthz",
+        "<= 300 ms",
+        ten <= 300,
+    )
     history = caller.p50(path + "retried/job-attempts", 3)
     told = f"{history:.0f} ms, {history / reference:.0f}x healthz"
     report(f"history of {ROLES} tasks x {RETRIES} attempts", told, "<= 1 s", history <= 1000)

@@ -144,7 +144,7 @@ class Database:
             if connection.in_transaction:
                 connection.rollback()
             log.error("cannot write to %s: %s", self.path, error)
-            problem = unwritable(self.path, error)
+            problem = unwritable(error)
             return [(None, problem)] * len(fns)
         return results
 
@@ -160,7 +160,7 @@ class Database:
             connection.execute("ROLLBACK TO one")
             connection.execute("RELEASE one")
             log.error("cannot write to %s: %s", self.path, error)
-            return None, unwritable(self.path, error)
+            return None, unwritable(error)
         except Exception as error:  # noqa: BLE001 - handed to the caller that waits for it
             connection.execute("ROLLBACK TO one")
             connection.execute("RELEASE one")
@@ -180,11 +180,11 @@ class Database:
             connection.close()
 
 
-def unwritable(path: Path, error: sqlite3.Error) -> OpenPAIError:
+def unwritable(error: sqlite3.Error) -> OpenPAIError:
     """What a client is told while the store takes no writes; it may try again."""
     return UnavailableError(
         f"the server cannot store anything at the moment ({error})",
-        hint=f"free some space on the disk that holds {path.parent.name} on the server, then try again",
+        hint="free some space on the disk with the server's data folder, then try again",
     )
 
 

@@ -149,7 +149,7 @@ class FullDisk:
             error = sqlite3.OperationalError("database or disk is full")
             from openpaisdk.server.database import unwritable
 
-            return [(None, unwritable(self._db.path, error))] * len(fns)
+            return [(None, unwritable(error))] * len(fns)
 
         self._db._commit = refuse
 
