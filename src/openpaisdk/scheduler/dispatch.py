@@ -104,7 +104,7 @@ class Dispatcher:
         self.regular = WaitingLine()
         self.oppo = WaitingLine()
         self.bookings: list[Booking] = []
-        self._booked: set[Ask] = set()
+        self._booked: list[Ask] = []
         self.dying: set[Task] = set()
         self._start = start
         self._evict = evict
@@ -115,6 +115,10 @@ class Dispatcher:
 
     def line(self, ask: Ask) -> WaitingLine:
         return self.oppo if ask.job.oppo else self.regular
+
+    def waiting(self) -> list[Ask]:
+        """All that wait, in the order in which they are looked at."""
+        return sorted([*self.regular.asks(), *self.oppo.asks(), *self._booked], key=lambda ask: ask.key)
 
     def changed(self) -> None:
         """Something was given back or the limits are others: everybody has to be looked at again."""
@@ -134,7 +138,10 @@ class Dispatcher:
     def withdraw(self, ask: Ask) -> None:
         """The ask is no longer wanted."""
         self.line(ask).discard(ask)
-        if ask in self._booked or ask.job.info.user in self._held_users:
+        if ask in self._booked:
+            self._booked.remove(ask)
+            self._stale = True
+        elif ask.job.info.user in self._held_users:
             self._stale = True
 
     def settle(self, now: float) -> None:
@@ -143,6 +150,8 @@ class Dispatcher:
             return
         self._stale = False
         self.shares.clear_bookings(booking.ask for booking in self.bookings)
+        for ask in self._booked:
+            self.line(ask).add(ask)
         self.bookings.clear()
         self._booked.clear()
         self._rooms.clear()
@@ -161,8 +170,6 @@ class Dispatcher:
         for phase in (IDLE,) if ask.job.oppo else (OWN, BORROW):
             if self._try(ask, phase, now):
                 return
-            if ask in self._booked:
-                return
             self._note_blocked(ask, phase, now)
 
     def _walk(self, line: WaitingLine, phase: int, now: float) -> None:
@@ -180,17 +187,14 @@ class Dispatcher:
                 walk.skip_virtual_cluster()
             elif refused.cover(ask):
                 walk.skip_group()
-            elif ask in self._booked or (self.shares.quotas and self._held_by_quota(ask)):
+            elif self.shares.quotas and self._held_by_quota(ask):
                 walk.skip_lane()
             elif self._try(ask, phase, now):
-                walk.started()
+                walk.left()
             else:
                 self._note_blocked(ask, phase, now)
-                if ask in self._booked:
-                    walk.skip_lane()
-                else:
-                    refused.add(ask, short=self._share_is_short(ask, phase))
-                    walk.skip_group()
+                refused.add(ask, short=self._share_is_short(ask, phase))
+                walk.skip_group()
 
     def _held_by_quota(self, ask: Ask) -> set[int]:
         held = self._held_users.get(ask.job.info.user)
@@ -205,18 +209,18 @@ class Dispatcher:
         return phase == OWN and not self.shares.cluster(ask.job.info.vc).has_room(ask.total)
 
     def _try(self, ask: Ask, phase: int, now: float) -> bool:
-        """Start the ask, or book room for it where the rules say so."""
+        """Start the ask, or book room for it where the rules say so; False if it just goes on waiting."""
         short = self._share_is_short(ask, phase)
         layout = None if short else place(self.room_for(ask, phase), ask.parts)
-        if layout is None and phase == OWN:
-            if not short and self._reclaim(ask):
-                return False
-            if self._starves(ask, now) and self.shares.cluster(ask.job.info.vc).could_hold(ask.total):
+        if layout is None and phase == OWN and not short and self._reclaim(ask):
+            return True
+        if layout is None and self._starves(ask, now):
+            if phase != OWN:
+                return self._book(ask, place(self.nodes.empty_room(), ask.parts), firm=False)
+            if self.shares.cluster(ask.job.info.vc).could_hold(ask.total):
                 layout = place(self.room_for(ask, BORROW), ask.parts)
                 if layout is None:
-                    self._book(ask, place(self.nodes.empty_room(), ask.parts), firm=False)
-        elif layout is None and self._starves(ask, now):
-            self._book(ask, place(self.nodes.empty_room(), ask.parts), firm=False)
+                    return self._book(ask, place(self.nodes.empty_room(), ask.parts), firm=False)
         if layout is None or not self._start(ask, layout):
             return False
         self._rooms.clear()
@@ -227,24 +231,26 @@ class Dispatcher:
     def room_for(self, ask: Ask, phase: int) -> Room:
         """What an ask may take: all that is free, less the room kept for others."""
         spot = (phase, ask.job.info.vc if phase == OWN else "")
-        room = None if ask in self._booked else self._rooms.get(spot)
-        if room is not None:
-            return room
-        room = self.nodes.room()
-        for booking in self.bookings:
-            foreign = phase == OWN and booking.ask.job.info.vc != ask.job.info.vc
-            if booking.ask is not ask and (booking.firm or not foreign):
-                room = without(room, booking.needs)
-        if ask not in self._booked:
+        room = self._rooms.get(spot)
+        if room is None:
+            room = self.nodes.room()
+            for booking in self.bookings:
+                foreign = phase == OWN and booking.ask.job.info.vc != ask.job.info.vc
+                if booking.firm or not foreign:
+                    room = without(room, booking.needs)
             self._rooms[spot] = room
         return room
 
-    def _book(self, ask: Ask, layout: Layout | None, *, firm: bool) -> None:
-        if layout is not None:
-            self.bookings.append(Booking(ask, layout_needs(layout, ask.job.needs), firm))
-            self._booked.add(ask)
-            self._rooms.clear()
-            self.shares.book(ask)
+    def _book(self, ask: Ask, layout: Layout | None, *, firm: bool) -> bool:
+        """Keep room for an ask; it leaves the line until the next walk, so that those behind have their turn."""
+        if layout is None:
+            return False
+        self.bookings.append(Booking(ask, layout_needs(layout, ask.job.needs), firm))
+        self._booked.append(ask)
+        self.line(ask).discard(ask)
+        self.shares.book(ask)
+        self._rooms.clear()
+        return True
 
     def _starves(self, ask: Ask, now: float) -> bool:
         job = ask.job
@@ -292,8 +298,7 @@ class Dispatcher:
                     chosen = spared
             layout = place(_with(room, _tasks(chosen)), ask.parts)
             self._evict(chosen, ask)
-        self._book(ask, layout, firm=True)
-        return True
+        return self._book(ask, layout, firm=True)
 
     def _victims(self, ask: Ask) -> list[Victim]:
         """Who may be evicted for an ask inside its share, those to go first in front."""

@@ -50,9 +50,10 @@ def _waiting(job: Job, ask: Ask, life: Lifecycle, now: float) -> Explanation:
         if job.live:
             verb = "still wait" if len(job.asks) > 1 else "still waits"
             return Explanation(f"{subject} {verb}: {reason}.", hint)
-    line = life.dispatcher.line(ask)
     ahead = {
-        other.job.info.id for other in line.asks() if other.key < ask.key and other.job.info.vc == job.info.vc
+        other.job.info.id
+        for other in life.dispatcher.waiting()
+        if other.key < ask.key and other.job.info.vc == job.info.vc and other.job.oppo == job.oppo
     }
     ahead.discard(job.info.id)
     extra = "" if job.info.priority == "test" else f", priority {job.info.priority}"

@@ -9,7 +9,6 @@ from openpaisdk.errors import NotFoundError
 
 from .actions import Action, WakeAt
 from .admission import admit
-from .dispatch import Dispatcher
 from .events import (
     Event,
     JobSubmitted,
@@ -41,7 +40,7 @@ from .placement import Nodes, PortInUse
 from .policy import NODE_LOST
 from .restoring import rebuild
 from .shares import Shares
-from .state import Ask, Job, Task, Vector, plus
+from .state import Job, Task, Vector, plus
 
 GRACE = 30.0
 DEFAULT_CLUSTERS = (VirtualCluster("default"),)
@@ -190,20 +189,14 @@ class Scheduler:
 
     def queue(self, vc: str | None = None) -> list[str]:
         """Ids of the jobs that wait for resources, in the order in which they are looked at."""
-        asks = [ask for line in self._lines(self._life.dispatcher) for ask in line]
-        wanted = [ask for ask in asks if vc is None or ask.job.info.vc == vc]
-        return list(dict.fromkeys(ask.job.info.id for ask in sorted(wanted, key=lambda ask: ask.key)))
-
-    @staticmethod
-    def _lines(dispatcher: Dispatcher) -> tuple[Iterable[Ask], Iterable[Ask]]:
-        return dispatcher.regular.asks(), dispatcher.oppo.asks()
+        jobs = [ask.job.info for ask in self._life.dispatcher.waiting()]
+        return list(dict.fromkeys(info.id for info in jobs if vc is None or info.vc == vc))
 
     def usage(self) -> Usage:
         """The load by virtual cluster and by node."""
         waiting: dict[str, set[str]] = {}
-        for line in self._lines(self._life.dispatcher):
-            for ask in line:
-                waiting.setdefault(ask.job.info.vc, set()).add(ask.job.info.id)
+        for ask in self._life.dispatcher.waiting():
+            waiting.setdefault(ask.job.info.vc, set()).add(ask.job.info.id)
         total = _resources(self._nodes.total)
         clusters = {
             name: VirtualClusterUsage(

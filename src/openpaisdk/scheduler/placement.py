@@ -159,16 +159,19 @@ def place(room: Room, parts: Sequence[Part]) -> Layout | None:
             return None
     if len(parts) == 1 and len(room) == 1:
         return [(parts[0][0], room[0][0], parts[0][2])]
-    left = dict(room)
+    fullest_first = sorted(room, key=lambda entry: (entry[1][GPU], entry[1], entry[0]))
+    for name, left in fullest_first:
+        if _holds_all(left, parts):
+            return [(role, name, count) for role, _, count in parts]
+    rest = dict(fullest_first)
     used: set[str] = set()
     layout: Layout = []
     for role, needs, count in parts:
-        order = sorted(left, key=lambda name: (name not in used, left[name][GPU], left[name], name))
-        for name in order:
-            here = min(count, how_many(left[name], needs))
+        for name in sorted(rest, key=lambda name: (name not in used, rest[name][GPU], rest[name], name)):
+            here = min(count, how_many(rest[name], needs))
             if here:
                 layout.append((role, name, here))
-                left[name] = plus(left[name], needs, -here)
+                rest[name] = plus(rest[name], needs, -here)
                 used.add(name)
                 count -= here
                 if not count:
@@ -176,6 +179,14 @@ def place(room: Room, parts: Sequence[Part]) -> Layout | None:
         if count:
             return None
     return layout
+
+
+def _holds_all(left: Vector, parts: Sequence[Part]) -> bool:
+    for _, needs, count in parts:
+        if how_many(left, needs) < count:
+            return False
+        left = plus(left, needs, -count)
+    return True
 
 
 def without(room: Room, taken: dict[str, Vector]) -> Room:

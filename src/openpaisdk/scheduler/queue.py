@@ -63,7 +63,7 @@ class WaitingLine:
                     yield ask
 
     def add(self, ask: Ask) -> bool:
-        """Take in an ask, which must be a new one; says whether it is the first of its lane."""
+        """Take in an ask, new or having left as the first of its lane; says whether it is first now."""
         ask.waiting = True
         self._count += 1
         lane = self._lanes.get(ask.lane)
@@ -169,8 +169,8 @@ class Walk:
             lanes = self._lanes[group] = group.lanes[:]
         return lanes[0][1].asks[0][1]
 
-    def started(self) -> None:
-        """The current ask started and has left the line; the next of its lane is due at its own place."""
+    def left(self) -> None:
+        """The current ask has left the line; the next of its lane is due at its own place."""
         lanes = self._own_lanes()
         lane = lanes[0][1]
         head = lane.head()
