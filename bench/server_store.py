@@ -1,4 +1,4 @@
-"""A large store over HTTP: one page of the list from 1,000 to 1,000,000 jobs, the detail of 2,000 tasks, 25,000 attempts of history."""
+"""A large store over HTTP: list pages from 1,000 to 1,000,000 jobs, 2,000 tasks in detail, 25,000 attempts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from measure import report
+
 from support.servers import ServerProcess
 
 STATES = ["SUCCEEDED"] * 70 + ["FAILED"] * 20 + ["STOPPED"] * 10
 JOB_COLUMNS = (
-    "user, name, debug_id, uid, state, sub_state, submitted, created, launched, completed, exit_code, vc, gpus, tasks,"
-    " roles, priority, role_names, attempt"
+    "user, name, debug_id, uid, state, sub_state, submitted, created, launched, completed, exit_code, vc, gpus,"
+    " tasks, roles, priority, role_names, attempt"
 )
 PAGE = "/api/v2/jobs?offset=0&limit=20&withTotalCount=true"
 VIEWS = {
@@ -79,8 +80,8 @@ def fill(connection: sqlite3.Connection, first: int, last: int) -> None:
 def add_wide_job(connection: sqlite3.Connection, user: str, name: str, *, tasks: int, attempts: int) -> None:
     at = 1_800_000_000_000
     cursor = connection.execute(
-        f"INSERT INTO jobs ({JOB_COLUMNS}) VALUES (?, ?, 'd', 'u', 'FAILED', 'Completed', ?, ?, ?, ?, 255, 'default',"
-        " 0, ?, 1, '~', 'worker', ?)",
+        f"INSERT INTO jobs ({JOB_COLUMNS}) VALUES (?, ?, 'd', 'u', 'FAILED', 'Completed', ?, ?, ?, ?, 255,"
+        " 'default', 0, ?, 1, '~', 'worker', ?)",
         (user, name, at, at, at, at, tasks, attempts - 1),
     )
     job = cursor.lastrowid
@@ -92,8 +93,8 @@ def add_wide_job(connection: sqlite3.Connection, user: str, name: str, *, tasks:
     )
     every = [(job, attempt, index) for attempt in range(attempts) for index in range(tasks)]
     connection.executemany(
-        "INSERT INTO tasks (job_id, attempt, role, idx, uid, sub_state, created, launched, completed, exit_code)"
-        " VALUES (?, ?, 'worker', ?, 'u', 'Completed', ?, ?, ?, 255)",
+        "INSERT INTO tasks (job_id, attempt, role, idx, uid, sub_state, created, launched, completed,"
+        " exit_code) VALUES (?, ?, 'worker', ?, 'u', 'Completed', ?, ?, ?, 255)",
         [(*key, at, at, at) for key in every],
     )
     connection.executemany(
