@@ -1,4 +1,4 @@
-"""A large store over HTTP: list pages from 1,000 to 1,000,000 jobs, 2,000 tasks in detail, 25,000 attempts."""
+"""A large store over HTTP: lists of 1,000 to 1,000,000 jobs, 2,000 tasks in detail, 25,000 attempts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from support.servers import ServerProcess
 
 STATES = ["SUCCEEDED"] * 70 + ["FAILED"] * 20 + ["STOPPED"] * 10
 JOB_COLUMNS = (
-    "user, name, debug_id, uid, state, sub_state, submitted, created, launched, completed, exit_code, vc, gpus,"
-    " tasks, roles, priority, role_names, attempt"
+    "user, name, debug_id, uid, state, sub_state, submitted, created, launched, completed, exit_code, vc,"
+    " gpus, tasks, roles, priority, role_names, attempt"
 )
 PAGE = "/api/v2/jobs?offset=0&limit=20&withTotalCount=true"
 VIEWS = {
@@ -98,8 +98,9 @@ def add_wide_job(connection: sqlite3.Connection, user: str, name: str, *, tasks:
         [(*key, at, at, at) for key in every],
     )
     connection.executemany(
-        "INSERT INTO task_attempts (job_id, attempt, role, idx, task_attempt, uid, sub_state, node, ip, ports, handle,"
-        " created, launched, completed, exit_code, outcome) VALUES (?, ?, 'worker', ?, 0, 'u', 'AttemptCompleted', 'n',"
+        "INSERT INTO task_attempts (job_id, attempt, role, idx, task_attempt, uid, sub_state, node, ip,"
+        " ports, handle, created, launched, completed, exit_code, outcome)"
+        " VALUES (?, ?, 'worker', ?, 0, 'u', 'AttemptCompleted', 'n',"
         ' \'127.0.0.1\', \'{"ssh": "23660", "http": "39896"}\', \'process:/x\', ?, ?, ?, 255, ?)',
         [(*key, at, at, at, outcome) for key in every],
     )

@@ -120,9 +120,10 @@ class JobStore:
     def tasks_of_all_attempts(
         self, job_id: int, *, connection: sqlite3.Connection
     ) -> list[tuple[int, TaskRow]]:
-        """(job attempt, task) for the whole history of a job."""
+        """(job attempt, task) for the whole history of a job; without outcomes, which nobody asks for there."""
+        columns = _TASK_COLUMNS.replace("a.outcome", "NULL")
         rows = connection.execute(
-            f"SELECT t.attempt, {_TASK_COLUMNS} {_TASKS}{_CURRENT}"
+            f"SELECT t.attempt, {columns} {_TASKS}{_CURRENT}"
             " WHERE t.job_id = ? ORDER BY t.attempt, t.role, t.idx",
             (job_id,),
         )

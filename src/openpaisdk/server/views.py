@@ -60,7 +60,7 @@ def _seconds(delay: float | None) -> int | None:
 
 def outcome_of(text: str | None) -> dict[str, Any]:
     """How an attempt ended, as the loop stored it."""
-    return json.loads(text) if text else {}
+    return msgspec.json.decode(text) if text else {}
 
 
 def exit_messages(outcome: dict[str, Any]) -> dict[str, Any] | None:
