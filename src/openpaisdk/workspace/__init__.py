@@ -10,9 +10,15 @@ _PLACES = {
     "DEFAULT_LIMIT_MB": "shipping",
     "Plan": "shipping",
     "carry_source": "carrying",
+    "download_outputs": "outputs",
+    "inline_command": "inline",
+    "last_job": "outputs",
+    "list_outputs": "outputs",
+    "output_folder": "outputs",
     "plan_source": "shipping",
     "ship_source": "shipping",
     "show_size": "shipping",
+    "task_script": "outputs",
 }
 
 __all__ = sorted(_PLACES)

@@ -7,13 +7,14 @@ from collections.abc import Awaitable
 from typing import Any
 from urllib.parse import parse_qsl
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from openpaisdk.errors import AccessError, LoginError, UsageError
 from openpaisdk.server.files.operations import Files
 from openpaisdk.server.files.paths import Place
 
 PREFIX = "/webhdfs/v1"
+_DRAINED = 16 << 20
 TEXT = [(b"content-type", b"application/json")]
 BYTES = [(b"content-type", b"application/octet-stream")]
 
@@ -23,7 +24,8 @@ class Exchange:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
-        self.receive = receive
+        self._receive = receive
+        self.body_ended = False
         self.send = send
         self.answered = False
         raw = scope["path"]
@@ -33,6 +35,18 @@ class Exchange:
         self.options = {name.lower(): value for name, value in pairs}
         self.user = ""
         self.admin = False
+
+    async def receive(self) -> Message:
+        """The next piece of the request, remembering whether it was the last."""
+        message = await self._receive()
+        self.body_ended = message["type"] != "http.request" or not message.get("more_body", False)
+        return message
+
+    async def drain(self) -> None:
+        """Read what is left of a small body, because a sender that cannot finish never sees the answer."""
+        left = _DRAINED
+        while not self.body_ended and left > 0:
+            left -= len((await self.receive()).get("body", b""))
 
     def header(self, name: bytes) -> str | None:
         """One request header."""

@@ -14,7 +14,6 @@ from openpaisdk.errors import UsageError
 
 BLOCK = 1 << 20
 _MOST_PIECES = 512
-_DRAINED = 16 << 20
 T = TypeVar("T")
 
 
@@ -49,16 +48,6 @@ async def body_of(receive: Receive) -> AsyncIterator[bytes]:
         more = message.get("more_body", False)
         if message.get("body"):
             yield message["body"]
-
-
-async def drain(receive: Receive) -> None:
-    """Read what is left of a small body, because a sender that cannot finish never sees the answer."""
-    left = _DRAINED
-    more = True
-    while more and left > 0:
-        message = await receive()
-        more = message["type"] == "http.request" and message.get("more_body", False)
-        left -= len(message.get("body", b""))
 
 
 async def take(disk: Disk, pieces: AsyncIterator[bytes], sink: Sink, expected: int | None) -> int:

@@ -13,7 +13,7 @@ from openpaisdk.server.files import contents, remote_errors
 from openpaisdk.server.files.exchange import Exchange, identify
 from openpaisdk.server.files.operations import Files
 from openpaisdk.server.files.paths import Place
-from openpaisdk.server.files.streaming import Disk, drain
+from openpaisdk.server.files.streaming import Disk
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def webhdfs_app(services: Any, *, files: Files | None = None) -> ASGIApp:
             if exchange.answered:
                 raise  # the server breaks the connection, and the other side sees that something is missing
             status, body = remote_errors.describe(error)
-            await drain(receive)
+            await exchange.drain()
             await exchange.answer(body, status=status)
 
     return app
