@@ -6,6 +6,8 @@ GROUPS: dict[str, str] = {
     "job": "describe, submit, watch and stop jobs",
     "cluster": "the clusters you know, and what is free on them",
     "default": "values you do not want to type every time",
+    "output": "what a job left behind and what it printed",
+    "storage": "files on the cluster's storage, or at any address",
     "server": "the cluster in the box: start, stop, look after",
     "completion": "completion of commands in your shell",
 }
@@ -57,6 +59,19 @@ TABLE: dict[str, dict[str, tuple[str, str]]] = {
         "add": ("openpaisdk.commands.default", "set default values"),
         "list": ("openpaisdk.commands.default", "values in force and where each comes from"),
         "remove": ("openpaisdk.commands.default", "forget default values"),
+    },
+    "output": {
+        "list": ("openpaisdk.commands.output", "files that a job left; the last job without -j"),
+        "download": ("openpaisdk.commands.output", "fetch them, all where none is named"),
+        "peek": ("openpaisdk.commands.output", "what a job printed, or the script it was given"),
+    },
+    "storage": {
+        "list": ("openpaisdk.commands.storage", "what a folder holds; the workspace without a path"),
+        "status": ("openpaisdk.commands.storage", "size, time and checksum of a file or folder"),
+        "upload": ("openpaisdk.commands.storage", "copy a file or folder there; repeated, it goes on"),
+        "download": ("openpaisdk.commands.storage", "copy a file or folder here; repeated, it goes on"),
+        "delete": ("openpaisdk.commands.storage", "delete files, and folders with -r"),
+        "mkdir": ("openpaisdk.commands.storage", "make folders"),
     },
     "server": {
         "start": ("openpaisdk.commands.server", "start it"),
