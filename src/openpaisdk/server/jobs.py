@@ -120,7 +120,7 @@ class JobStore:
     def tasks_of_all_attempts(
         self, job_id: int, *, connection: sqlite3.Connection
     ) -> list[tuple[int, TaskRow]]:
-        """(job attempt, task) for the whole history of a job; without outcomes, which nobody asks for there."""
+        """(job attempt, task) for the whole history of a job; without outcomes, which are not shown there."""
         columns = _TASK_COLUMNS.replace("a.outcome", "NULL")
         rows = connection.execute(
             f"SELECT t.attempt, {columns} {_TASKS}{_CURRENT}"
