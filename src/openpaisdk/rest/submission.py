@@ -47,7 +47,11 @@ class Submission(Calls):
         name = data.get("name")
         if not isinstance(name, str) or not name:
             raise InvalidJobError("name: the job spec has no name")
-        headers = {"content-type": "text/yaml", "idempotency-key": key or os.urandom(16).hex()}
+        headers = {
+            "content-type": "text/yaml",
+            "idempotency-key": key or os.urandom(16).hex(),
+            "prefer": "refuse-unfit",
+        }
         found = self._submit_once(name, data, text, headers)
         return {"user": self.user, "name": name, **found}
 

@@ -113,7 +113,9 @@ class Loop:
         """True while a job is not over: its own token holds that long."""
         return (user, job) in self._active
 
-    async def submit(self, user: str, spec: dict[str, Any], *, key: str | None = None) -> JobRow:
+    async def submit(
+        self, user: str, spec: dict[str, Any], *, key: str | None = None, refuse_unfit: bool = True
+    ) -> JobRow:
         """Store a valid job and queue it; the same user and key again give the same job."""
         if key is not None and (earlier := self._store.by_submit_key(user, key)):
             return earlier
@@ -121,7 +123,8 @@ class Loop:
         if self._store.find(user, name):
             raise _taken(user, name)
         now = self._clock()
-        self._scheduler.admit(job_info(spec, id="", user=user, number=0, submitted_at=now))
+        if refuse_unfit:
+            self._scheduler.admit(job_info(spec, id="", user=user, number=0, submitted_at=now))
         columns = _job_columns(user, spec, milliseconds(now))
         text = msgspec.json.encode(spec).decode()
         try:

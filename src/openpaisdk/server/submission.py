@@ -32,8 +32,13 @@ def parse_job(text: str) -> dict[str, Any]:
     return spec
 
 
-async def accept(services: Any, caller: Caller, spec: dict[str, Any], key: str | None) -> JobRow:
-    """Check what the caller may use, then store and queue the job."""
+async def accept(
+    services: Any, caller: Caller, spec: dict[str, Any], key: str | None, *, refuse_unfit: bool
+) -> JobRow:
+    """Check what the caller may use, then store and queue the job.
+
+    OpenPAI lets a job wait that can never fit, and its clients rely on that; ours asks for a refusal.
+    """
     vc = virtual_cluster(spec)
     if vc not in services.accounts.virtual_clusters_of(caller.name):
         raise AccessError(f"User {caller.name} is not allowed to access virtual cluster {vc}.")
@@ -41,7 +46,9 @@ async def accept(services: Any, caller: Caller, spec: dict[str, Any], key: str |
     for storage in _storages(spec):
         if storage not in granted:
             raise NotFoundError(f"Storage {storage} is not found.", code="NoStorageError")
-    job: JobRow = await services.loop.submit(caller.name, spec, key=key)
+    job: JobRow = await services.loop.submit(
+        caller.name, spec, key=key, refuse_unfit=refuse_unfit
+    )
     return job
 
 

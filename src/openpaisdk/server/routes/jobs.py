@@ -137,13 +137,23 @@ def require_owner(call: Call, job: JobRow) -> None:
     media="text/yaml",
 )
 async def submit_job(call: Call) -> Submitted:
-    """Submit a job (YAML or JSON text); an Idempotency-Key makes a repeated call return the same job."""
+    """Submit a job (YAML or JSON text).
+
+    An Idempotency-Key makes a repeated call return the same job. With `Prefer: refuse-unfit` a job that asks for
+    more than there is gets refused; without it such a job waits, as on OpenPAI.
+    """
     text = call.body
     if text is None:
         raise InvalidJobError("The job has to be sent as text.", hint="send Content-Type: text/yaml")
     spec = await asyncio.to_thread(parse_job, text) if len(text) > LONG_TEXT else parse_job(text)
-    key = call.request.headers.get("idempotency-key") or None
-    job = await accept(call.services, call.caller, spec, key)
+    headers = call.request.headers
+    job = await accept(
+        call.services,
+        call.caller,
+        spec,
+        headers.get("idempotency-key") or None,
+        refuse_unfit="refuse-unfit" in headers.get("prefer", ""),
+    )
     return Submitted(202, f"Job {job.path} is accepted.", job.user, job.name)
 
 
