@@ -105,7 +105,8 @@ class Server:
         self.client.close()
 
     def submit(self, spec: dict[str, Any], *, token: str | None = None, key: str | None = None) -> Reply:
-        headers = {"content-type": "text/yaml"}
+        """As our own client does it."""
+        headers = {"content-type": "text/yaml", "prefer": "refuse-unfit"}
         if key:
             headers["idempotency-key"] = key
         client = self.client if token is None else self.client.acting_as(token)
