@@ -105,6 +105,7 @@ class Dispatcher:
         self.oppo = WaitingLine()
         self.bookings: list[Booking] = []
         self._booked: list[Ask] = []
+        self._kept: set[tuple[int, str]] = set()
         self.dying: set[Task] = set()
         self._start = start
         self._evict = evict
@@ -154,6 +155,7 @@ class Dispatcher:
             self.line(ask).add(ask)
         self.bookings.clear()
         self._booked.clear()
+        self._kept.clear()
         self._rooms.clear()
         self._tops.clear()
         self._held_users.clear()
@@ -214,13 +216,18 @@ class Dispatcher:
         layout = None if short else place(self.room_for(ask, phase), ask.parts)
         if layout is None and phase == OWN and not short and self._reclaim(ask):
             return True
-        if layout is None and self._starves(ask, now):
-            if phase != OWN:
-                return self._book(ask, place(self.nodes.empty_room(), ask.parts), firm=False)
-            if self.shares.cluster(ask.job.info.vc).could_hold(ask.total):
+        spot = _spot(ask, phase)
+        # Room is kept for one at a time; else it would pile up for many and lie idle.
+        if layout is None and spot not in self._kept and self._starves(ask, now):
+            if phase == OWN:
+                if not self.shares.cluster(ask.job.info.vc).could_hold(ask.total):
+                    return False
                 layout = place(self.room_for(ask, BORROW), ask.parts)
-                if layout is None:
-                    return self._book(ask, place(self.nodes.empty_room(), ask.parts), firm=False)
+            if layout is None:
+                if self._book(ask, place(self.nodes.empty_room(), ask.parts), firm=False):
+                    self._kept.add(spot)
+                    return True
+                return False
         if layout is None or not self._start(ask, layout):
             return False
         self._rooms.clear()
@@ -230,7 +237,7 @@ class Dispatcher:
 
     def room_for(self, ask: Ask, phase: int) -> Room:
         """What an ask may take: all that is free, less the room kept for others."""
-        spot = (phase, ask.job.info.vc if phase == OWN else "")
+        spot = _spot(ask, phase)
         room = self._rooms.get(spot)
         if room is None:
             room = self.nodes.room()
@@ -242,7 +249,7 @@ class Dispatcher:
         return room
 
     def _book(self, ask: Ask, layout: Layout | None, *, firm: bool) -> bool:
-        """Keep room for an ask; it leaves the line until the next walk, so that those behind have their turn."""
+        """Keep room for an ask; it leaves the line until the next walk: those behind it have their turn."""
         if layout is None:
             return False
         self.bookings.append(Booking(ask, layout_needs(layout, ask.job.needs), firm))
@@ -261,7 +268,7 @@ class Dispatcher:
     def _note_blocked(self, ask: Ask, phase: int, now: float) -> None:
         if phase == OWN and not self.shares.cluster(ask.job.info.vc).could_hold(ask.total):
             return
-        spot = (phase, ask.job.info.vc if phase == OWN else "")
+        spot = _spot(ask, phase)
         top = self._tops.get(spot)
         if top is None or not top.waiting or ask.key < top.key:
             self._tops[spot] = ask
@@ -310,6 +317,11 @@ class Dispatcher:
             if cluster.name != ask.job.info.vc and cluster.over(cluster.used):
                 over += _beyond_share(cluster)
         return sorted(oppo, key=_place_in_line, reverse=True) + sorted(over, key=_place_in_line, reverse=True)
+
+
+def _spot(ask: Ask, phase: int) -> tuple[int, str]:
+    """Those who compete: inside a share those of the same virtual cluster, beyond it all."""
+    return phase, ask.job.info.vc if phase == OWN else ""
 
 
 def _beyond_share(cluster: ShareState) -> list[Victim]:

@@ -186,5 +186,5 @@ class Machine(RuleBasedStateMachine):
 
 TestRandomEvents = Machine.TestCase
 TestRandomEvents.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
