@@ -27,6 +27,20 @@ def start_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--tls-key", metavar="FILE", help="its private key")
     parser.add_argument("--launcher", choices=("auto", "process", "container"), help="what runs tasks (auto)")
     parser.add_argument("--fake-gpus", type=int, metavar="N", help="pretend to have N GPUs")
+    parser.add_argument(
+        "--quota",
+        action="append",
+        default=[],
+        metavar="USER=LIMITS",
+        help="most a user's jobs hold at once, such as 'ann=gpu:2,jobs:10'; USER * is everybody",
+    )
+    parser.add_argument(
+        "--virtual-cluster",
+        action="append",
+        default=[],
+        metavar="NAME=SHARE",
+        help="a virtual cluster with its share of the machine, from 0 to 1",
+    )
     parser.add_argument("--insecure", action="store_true", help="listen beyond loopback without TLS")
     parser.add_argument("--own-jobs-only", action="store_true", help="show people only their own jobs")
     parser.add_argument("--foreground", action="store_true", help="stay in the foreground")
@@ -57,6 +71,9 @@ def server_options(args: Namespace) -> list[str]:
         value = getattr(args, name)
         if value is not None:
             options += [f"--{name.replace('_', '-')}", _absolute(name, str(value))]
+    for name in ("quota", "virtual_cluster"):
+        for value in getattr(args, name):
+            options += [f"--{name.replace('_', '-')}", value]
     options += [
         f"--{name.replace('_', '-')}" for name in ("insecure", "own_jobs_only") if getattr(args, name)
     ]

@@ -49,7 +49,7 @@ def ensure_saved(
     path: Path,
     cell: str | None,
     *,
-    ask: Callable[[], None] | None = None,
+    ask: Callable[[], object] | None = None,
     patience: float = PATIENCE,
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
@@ -60,19 +60,22 @@ def ensure_saved(
     other cells may still have changed: the person is told of when the file is.
     """
     before = path.stat().st_mtime_ns
-    (ask or _ask_page)()
+    asked = (ask or _ask_page)()
     deadline = clock() + patience
-    while clock() < deadline:
-        if path.stat().st_mtime_ns != before and (cell is None or _has_cell(path, cell)):
-            return
+    saved = False
+    while not saved and clock() < deadline:
         pause(0.05)
+        saved = path.stat().st_mtime_ns != before and (cell is None or _has_cell(path, cell))
+    _take_back(asked)
+    if saved:
+        return
     if cell is not None and not _has_cell(path, cell):
         raise UsageError(
             f"{path} has changes that are not saved, and the page did not save them",
             hint="save the notebook (Ctrl-S) and run the cell again",
         )
-    saved = time.strftime("%H:%M:%S", time.localtime(path.stat().st_mtime))
-    sys.stderr.write(f"the page did not save the notebook; it is submitted as it was saved at {saved}\n")
+    when = time.strftime("%H:%M:%S", time.localtime(path.stat().st_mtime))
+    sys.stderr.write(f"the page did not save the notebook; it is submitted as it was saved at {when}\n")
 
 
 def save_running(path: Path) -> None:
@@ -112,12 +115,16 @@ def _shell() -> Any:
     return ipython.get_ipython() if ipython is not None else None
 
 
-def _ask_page() -> None:
-    if "IPython" not in sys.modules:
-        return
-    from IPython.display import Javascript, display  # type: ignore[import-not-found,unused-ignore]
+def _ask_page() -> Any:
+    """Sends the page a script that saves; the handle of what is shown for it, or None without a page."""
+    ipython = _shell() and sys.modules["IPython"]
+    return ipython.display.display(ipython.display.Javascript(SAVE_SCRIPT), display_id=True) if ipython else None
 
-    display(Javascript(SAVE_SCRIPT))
+
+def _take_back(shown: Any) -> None:
+    """A script that stayed among the outputs would run again whenever the notebook is opened."""
+    if shown is not None:
+        shown.update({"text/plain": ""}, raw=True)
 
 
 def _candidates(shell: Any) -> Iterator[Path]:
