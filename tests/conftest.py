@@ -51,11 +51,13 @@ def stop_local_server(openpai_home: Path) -> None:
     """Stops the embedded server that a test may have started in this home, with its tasks."""
     if not (openpai_home / "local").exists():
         return
+    from support.servers import wait_for_death
+
     for process in psutil.process_iter(["pid"]):
         try:
             if process.pid != os.getpid() and str(openpai_home) in " ".join(process.cmdline()):
                 process.kill()
-                process.wait(10)
+                wait_for_death(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
 

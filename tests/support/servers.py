@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,12 +90,23 @@ class ServerProcess:
 
 def end_processes_of(folder: Path) -> None:
     """Kills every process that works below the folder or names it."""
+    killed = []
     for process in psutil.process_iter():
         try:
             if process.pid == os.getpid():
                 continue
             if str(folder) in " ".join(process.cmdline()) or process.cwd().startswith(str(folder)):
                 process.kill()
-                process.wait(10)
-        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.TimeoutExpired):
+                killed.append(process)
+        except psutil.Error:
             continue
+    for process in killed:
+        wait_for_death(process)
+
+
+def wait_for_death(process: psutil.Process, seconds: float = 10.0) -> None:
+    """Until it runs no more; whether its new parent has reaped it already does not matter."""
+    end = time.monotonic() + seconds
+    with suppress(psutil.Error):
+        while process.status() != psutil.STATUS_ZOMBIE and time.monotonic() < end:
+            time.sleep(0.005)
