@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from openpaisdk.job.code import names_local_files, send_code
+from openpaisdk.job.elsewhere import as_sent
 from openpaisdk.job.outcome import ENDED, Outcome, failure, outcome
 from openpaisdk.job.spec import DEFAULT_IMAGE, JobSpec, default
 from openpaisdk.job.surroundings import with_surroundings
@@ -146,7 +147,7 @@ class Job(JobSpec):
         self.cluster = open_cluster(cluster)
         if self._sources is not None:
             send_code(self.spec, self.cluster, self._sources, required=self._needs_source)
-        accepted = self.cluster.submit(with_surroundings(self.spec, self.cluster))
+        accepted = self.cluster.submit(as_sent(with_surroundings(self.spec, self.cluster), self.cluster))
         self.user = accepted.get("user") or self.cluster.user
         return self
 

@@ -25,42 +25,66 @@ def send_code(
 ) -> dict[str, Any] | None:
     """Send files, folders or globs (the current folder when none is named); what was sent, or None.
 
-    Nothing is sent where the spec has its code already. A cluster without a place for code is an error only
-    where the code is `required`. `made` files are sent too, in place of those found under their names;
-    with them only what is named is sent. Paths are relative to `cwd`.
+    Nothing is sent where the spec has its code already. Code that a cluster has no room for is an error
+    where it is `required` or a command names one of its files. `made` files are sent too, in place of those
+    found under their names; with them only what is named is sent. Paths are relative to `cwd`.
     """
-    ours = (spec.get("extras") or {}).get("openpaisdk") or {}
-    if "code" in ours:
+    if {"code", "wrapped"} & set((spec.get("extras") or {}).get("openpaisdk") or {}):
         return None
-    if not keeps_files(cluster):
-        if not required:
-            return None
-        from openpaisdk.errors import UsageError
-
-        named = ", ".join([*(made or ()), *paths]) or "the current folder"
-        raise UsageError(
-            f"{named}: cluster {cluster.config.alias} has no place for code",
-            hint="put the code into the image or a storage of the cluster, and submit without it",
-        )
-    from openpaisdk.workspace import DEFAULT_LIMIT_MB, ship_source
+    from openpaisdk.workspace import DEFAULT_LIMIT_MB
 
     limit = DEFAULT_LIMIT_MB if limit_mb is None else limit_mb
+    choice: dict[str, Any] = {"limit_mb": limit, "cwd": cwd}
     if not made:
-        shipped: dict[str, Any] = ship_source(cluster, paths, limit_mb=limit, cwd=cwd, on_sent=on_sent)
+        shipped = _send(spec, cluster, paths, choice, required, on_sent)
     else:
         from tempfile import TemporaryDirectory
 
         with TemporaryDirectory(prefix="opai-") as folder:
-            instead = {}
-            for number, (name, contents) in enumerate(made.items()):
-                instead[name] = os.path.join(folder, str(number))  # noqa: PTH118
-                with open(instead[name], "wb") as file:  # noqa: PTH123
-                    file.write(contents)
-            shipped = ship_source(cluster, paths, limit_mb=limit, cwd=cwd, instead=instead, on_sent=on_sent)
-    if not shipped["manifest"]:
+            choice["instead"] = _written(made, folder)
+            shipped = _send(spec, cluster, paths, choice, required, on_sent)
+    if not shipped or not shipped["manifest"]:
         return None
-    spec.setdefault("extras", {}).setdefault("openpaisdk", {})["code"] = {"manifest": shipped["manifest"]}
+    note = shipped.pop("note", None) or {"manifest": shipped["manifest"]}
+    spec.setdefault("extras", {}).setdefault("openpaisdk", {})["code"] = note
     return shipped
+
+
+def _send(
+    spec: dict[str, Any],
+    cluster: Cluster,
+    paths: Sequence[str],
+    choice: dict[str, Any],
+    required: bool,
+    on_sent: Callable[[int, int], Any] | None,
+) -> dict[str, Any] | None:
+    if keeps_files(cluster):
+        from openpaisdk.workspace import ship_source
+
+        found: dict[str, Any] = ship_source(cluster, paths, on_sent=on_sent, **choice)
+        return found
+    from openpaisdk.job.elsewhere import carry_code
+    from openpaisdk.workspace import plan_source
+
+    plan = plan_source(paths, **choice)
+    if plan is None:
+        return None
+    needed = required or any(names_local_files(line, choice["cwd"]) for line in _commands(spec))
+    return carry_code(spec, cluster, plan, required=needed, on_sent=on_sent)
+
+
+def _written(made: Mapping[str, bytes], folder: str) -> dict[str, str]:
+    """Contents that are in memory as files: name in the job -> path here."""
+    paths = {}
+    for number, (name, contents) in enumerate(made.items()):
+        paths[name] = os.path.join(folder, str(number))  # noqa: PTH118
+        with open(paths[name], "wb") as file:  # noqa: PTH123
+            file.write(contents)
+    return paths
+
+
+def _commands(spec: Mapping[str, Any]) -> list[str]:
+    return [line for role in spec["taskRoles"].values() for line in role["commands"]]
 
 
 def keeps_files(cluster: Cluster) -> bool:
@@ -72,10 +96,12 @@ def keeps_files(cluster: Cluster) -> bool:
     return "files" in cluster.extensions
 
 
-def names_local_files(command: str) -> bool:
+def names_local_files(command: str, cwd: str | None = None) -> bool:
     """Whether a word of the command is a file or folder right here, so that the job needs this folder."""
     for word in command.split():
-        path = word.strip("'\"").rpartition("=")[2]
-        if path not in ("", ".", "..") and not os.path.isabs(path) and os.path.exists(path):  # noqa: PTH110, PTH117
+        path = word.strip("'\";&|()").rpartition("=")[2]
+        if path in ("", ".", "..") or os.path.isabs(path):  # noqa: PTH117
+            continue
+        if os.path.exists(os.path.join(cwd or "", path)):  # noqa: PTH110, PTH118
             return True
     return False

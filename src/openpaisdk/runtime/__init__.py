@@ -1,6 +1,6 @@
-"""Our program inside the job: where it runs, callbacks, checkpoints. Standard library only, Python 3.6 and newer.
+"""Our program inside the job: where it runs, callbacks, checkpoints. Standard library only, Python 3.6 up.
 
-The folder is shipped to the job as it is, under the name `openpai.runtime`, so its modules import only each other.
+The folder is shipped to the job as it is, as `openpai.runtime`: its modules import only each other.
 """
 
 from .app import EVENTS, Runtime

@@ -1,4 +1,4 @@
-"""`Runtime`: Python callbacks for what happens to a task, the same on every cluster and harmless outside a job."""
+"""`Runtime`: Python callbacks for what happens to a task, the same everywhere, harmless outside a job."""
 
 import os
 import signal
@@ -34,14 +34,14 @@ class Runtime:
     def __init__(self, environ: "dict[str, str] | None" = None) -> None:
         self._environ = dict(os.environ) if environ is None else environ
         self.place = Place(self._environ)
-        self._callbacks = {}  # type: dict[str, list[Callable[..., object]]]
+        self._callbacks: "dict[str, list[Callable[..., object]]]" = {}
 
     @classmethod
     def from_env(cls, environ: "dict[str, str] | None" = None) -> "Runtime":
         return cls(environ)
 
     def on(self, event: str, role=None, index=None, place=None, when=None):  # type: ignore[no-untyped-def]
-        """Decorator: calls the function at `event`, only in this role, index, place or where `when(runtime)` is true."""
+        """Decorator: calls the function at `event`, only in this role, index or place, or `when(runtime)`."""
         if event not in EVENTS:
             raise ValueError("unknown event {!r}; the events are: {}".format(event, ", ".join(EVENTS)))
 
@@ -58,7 +58,9 @@ class Runtime:
         """Calls the callbacks in their order around main and returns main's result."""
         mains = self._callbacks.get("main")
         if not mains:
-            raise RuntimeError("nothing to run: no function is registered with @app.on('main') for this place")
+            raise RuntimeError(
+                "nothing to run: no function is registered with @app.on('main') for this place"
+            )
         if not self.place.in_job:
             return mains[0](*args, **kwargs)
         self._watch_signals()
@@ -87,17 +89,24 @@ class Runtime:
     def checkpoints(self) -> Checkpoints:
         """The published checkpoints of this task; a retried or preempted task finds the same ones."""
         root = self.place.output_dir or self._environ.get("TMPDIR") or "/tmp"
-        return Checkpoints(os.path.join(root, ".checkpoints", "{}-{}".format(self.place.role or "local", self.place.index)))
+        return Checkpoints(
+            os.path.join(root, ".checkpoints", "{}-{}".format(self.place.role or "local", self.place.index))
+        )
 
     def keep_alive(self, seconds: float) -> None:
-        """For an `exception` callback: keeps the task for a while so that a person can look at it with `opai job exec`."""
-        sys.stderr.write("kept for {:g} s for debugging: opai job exec {} bash\n".format(seconds, self.place.job))
+        """For an `exception` callback: keeps the task so that people can look at it with `opai job exec`."""
+        sys.stderr.write(
+            "kept for {:g} s for debugging: opai job exec {} bash\n".format(seconds, self.place.job)
+        )
         sys.stderr.flush()
         time.sleep(seconds)
 
     @staticmethod
     def capture_logging(level: int = 0, path: "str | None" = None) -> "str | None":
-        """Keeps `logging` records with their levels in `logging.jsonl` beside the task's log; returns the file, or nothing outside a job."""
+        """Keeps `logging` records with their levels in `logging.jsonl` beside the task's log.
+
+        Returns the file, or nothing outside a job.
+        """
         from . import records
 
         folder = os.environ.get("PAI_SDK_TASK_DIR")
@@ -127,8 +136,10 @@ class Runtime:
                 continue
             try:
                 callback(*args)
-            except Exception:
-                sys.stderr.write("the {} callback {} failed:\n{}".format(event, callback.__name__, traceback.format_exc()))
+            except Exception:  # noqa: BLE001 - one that fails must not hide how the program ended
+                sys.stderr.write(
+                    "the {} callback {} failed:\n{}".format(event, callback.__name__, traceback.format_exc())
+                )
         return bool(callbacks)
 
     def _generated(self, name: str) -> None:

@@ -6,14 +6,14 @@ import tempfile
 
 
 class Checkpoints:
-    """Numbered copies below one folder per task: `<folder>/000001`, `<folder>/000002` ...; the newest few are kept."""
+    """Numbered copies below one folder per task (`<folder>/000001` ...), of which the newest few are kept."""
 
     def __init__(self, folder: str, keep: int = 2) -> None:
         self.folder = folder
         self.keep = max(1, keep)
 
     def publish(self, path: str) -> str:
-        """Copies a file or folder and makes it the last checkpoint. A crash in between leaves the one before."""
+        """Copies a file or folder and makes it the last checkpoint; a crash leaves the one before."""
         if not os.path.exists(path):
             raise FileNotFoundError("no checkpoint to publish: {} is not there".format(path))
         os.makedirs(self.folder, exist_ok=True)

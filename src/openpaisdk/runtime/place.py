@@ -19,7 +19,9 @@ class Peer:
         """`host:port` of the first port with this label."""
         if not self.ports.get(label):
             known = ", ".join(sorted(self.ports)) or "none"
-            raise KeyError("task {}/{} has no port {!r}; it has: {}".format(self.role, self.index, label, known))
+            raise KeyError(
+                "task {}/{} has no port {!r}; it has: {}".format(self.role, self.index, label, known)
+            )
         return "{}:{}".format(self.host, self.ports[label][0])
 
     def __repr__(self) -> str:
@@ -34,7 +36,9 @@ class Place:
         job = environ.get("PAI_JOB_NAME", "")
         self.user, self.job = job.split("~", 1) if "~" in job else (environ.get("PAI_USER_NAME", ""), job)
         self.role = environ.get("PAI_CURRENT_TASK_ROLE_NAME", "")
-        self.index = _number(environ.get("PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX") or environ.get("PAI_TASK_INDEX"))
+        self.index = _number(
+            environ.get("PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX") or environ.get("PAI_TASK_INDEX")
+        )
         self.job_attempt = _number(environ.get("FC_FRAMEWORK_ATTEMPT_ID"))
         self.task_attempt = _number(environ.get("FC_TASK_ATTEMPT_ID"))
         self.workspace = environ.get("PAI_SDK_JOB_WORKSPACE", "")

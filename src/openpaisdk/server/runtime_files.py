@@ -9,10 +9,9 @@ import zlib
 from functools import lru_cache
 from pathlib import Path
 
-import openpaisdk
 from openpaisdk.version import __version__
 
-SOURCE = Path(openpaisdk.__file__).parent / "runtime"
+SOURCE = Path(__file__).parent.parent / "runtime"
 _PACKAGE = '"""What programs inside a job import: `from openpai.runtime import Runtime`."""\n'
 
 

@@ -4,23 +4,20 @@ A task may be hostile: links that lead out of its working folder are not followe
 have been turned into one. So everything is opened part by part, without following links.
 """
 
-# Descriptors and folder-relative calls, which pathlib has not.
-# ruff: noqa: PTH118
 from __future__ import annotations
 
 import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from fnmatch import fnmatchcase
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from openpaisdk.errors import QuotaError
 from openpaisdk.protocol import totals
+from openpaisdk.runtime.matching import matches
 from openpaisdk.scheduler import TaskRef
 from openpaisdk.server.files.usage import Quota
 from openpaisdk.server.jobs import JobStore
@@ -30,7 +27,6 @@ from openpaisdk.server.settings import Settings
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _BLOCK = 8 << 20
-MOST_FILES = 100_000
 MOST_PROBLEMS = 5
 REMEMBERED = 4096
 
@@ -111,13 +107,13 @@ def save(
 ) -> Saved:
     """Copy what fits the patterns below `work` to `target` in the file area. Blocks; may be repeated."""
     kept = size = 0
-    problems: list[str] = []
     try:
         top = os.open(work, _FOLDER)
     except OSError as error:
         return Saved(0, 0, (f"the working folder cannot be read: {error.strerror}",))
     try:
-        for name, real in _matches(patterns, str(work), problems).items():
+        fitting, problems = matches(patterns, str(work))
+        for name, real in fitting.items():
             try:
                 copied = _copy(top, real, files_root, target, name, quota, str(home))
             except QuotaError as error:
@@ -131,91 +127,6 @@ def save(
     finally:
         os.close(top)
     return Saved(kept, size, tuple(problems))
-
-
-def _matches(patterns: tuple[str, ...], work: str, problems: list[str]) -> dict[str, str]:
-    """Name as matched -> path without links, both from the working folder on."""
-    found: dict[str, str] = {}
-    root = os.path.realpath(work)
-    for pattern in patterns:
-        parts = [part for part in pattern.split("/") if part not in ("", ".")]
-        if pattern.startswith("/") or ".." in parts or not parts:
-            problems.append(f"{pattern}: it leads out of the working folder")
-            continue
-        fitting = dict(islice(_expand(root, "", parts), MOST_FILES))
-        if not fitting:
-            problems.append(f"{pattern}: no file fits")
-        elif len(fitting) == MOST_FILES:
-            problems.append(f"{pattern}: only the first {MOST_FILES:,} files that fit are saved")
-        for name, real in fitting.items():
-            if real:
-                found[name] = real
-            else:
-                problems.append(f"{name}: it is a link that leads out of the working folder")
-    return found
-
-
-def _expand(root: str, name: str, parts: list[str]) -> Iterator[tuple[str, str]]:
-    """The files that fit the rest of a pattern from `name` on; a folder that fits means all that is in it.
-
-    A file that leads out has an empty path.
-    """
-    here = _inside(root, name)
-    if here is None:
-        if not parts:
-            yield name, ""
-        return
-    full = os.path.join(root, here)
-    if not parts or parts == ["**"]:
-        yield from _tree(root, name)
-        return
-    first, rest = parts[0], parts[1:]
-    if first == "**":
-        yield from _expand(root, name, rest)
-    for inner in _names(full):
-        path = f"{name}/{inner}" if name else inner
-        if first != "**":
-            if fnmatchcase(inner, first) and (not inner.startswith(".") or first.startswith(".")):
-                yield from _expand(root, path, rest)
-        elif _is_real_folder(full, inner):
-            yield from _expand(root, path, parts)
-
-
-def _tree(root: str, name: str) -> Iterator[tuple[str, str]]:
-    here = _inside(root, name)
-    if here is None:
-        yield name, ""
-        return
-    full = os.path.join(root, here)
-    if os.path.isfile(full):  # noqa: PTH113
-        yield name, here
-    for inner in _names(full):
-        if _is_real_folder(full, inner) or not os.path.isdir(os.path.join(full, inner)):  # noqa: PTH112
-            yield from _tree(root, f"{name}/{inner}" if name else inner)
-
-
-def _is_real_folder(folder: str, name: str) -> bool:
-    """A link would lead to the same files again and again; hidden folders hold packages and caches."""
-    try:
-        mode = os.lstat(os.path.join(folder, name)).st_mode
-    except OSError:
-        return False
-    return stat.S_ISDIR(mode) and not name.startswith(".")
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))  # noqa: PTH208
-    except OSError:
-        return []
-
-
-def _inside(root: str, path: str) -> str | None:
-    """The path without links, None where it leads out of the working folder."""
-    real = os.path.realpath(os.path.join(root, path))
-    if real == root:
-        return ""
-    return real[len(root) + 1 :] if real.startswith(root + os.sep) else None
 
 
 def _copy(top: int, path: str, files_root: Path, target: Path, name: str, quota: Quota, home: str) -> int:

@@ -79,6 +79,11 @@ class WebHDFS:
 
         return cls(send, uri.rstrip("/"), options=options)
 
+    @property
+    def login(self) -> dict[str, str]:
+        """How the storage is told who asks: `user.name`, or `delegation` with a token."""
+        return dict(self._options)
+
     @classmethod
     def of_cluster(cls, cluster: Any) -> WebHDFS:
         """The files of our own server, with the cluster's login."""

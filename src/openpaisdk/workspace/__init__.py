@@ -11,14 +11,18 @@ _PLACES = {
     "Plan": "shipping",
     "carry_source": "carrying",
     "download_outputs": "outputs",
-    "inline_command": "inline",
+    "is_wrapped": "wrapping",
+    "job_storage": "remote_code",
     "last_job": "outputs",
     "list_outputs": "outputs",
     "output_folder": "outputs",
+    "packed_code": "inline",
     "plan_source": "shipping",
+    "runtime_text": "bundle",
     "ship_source": "shipping",
     "show_size": "shipping",
     "task_script": "outputs",
+    "wrap": "wrapping",
 }
 
 __all__ = sorted(_PLACES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -367,11 +368,17 @@ def test_more_than_the_cluster_has(genuine_engine: Engine, genuine: FakePAI) -> 
         none.process(["job", "sub", "--gpu", "1", "ls"])
 
 
-def test_genuine_clusters_take_no_code(genuine_engine: Engine, tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("")
-    with pytest.raises(UsageError, match="has no place for code"):
-        genuine_engine.process(["job", "sub", "-s", "train.py", "ls"])
-    assert genuine_engine.process(["job", "sub", "-j", "fine", "ls"])["name"] == "fine"
+def test_genuine_clusters_take_little_code(genuine_engine: Engine, genuine: FakePAI, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('hi')")
+    genuine_engine.process(["job", "sub", "-j", "fits", "-s", "train.py", "ls"])
+    assert "code" in genuine.jobs["ann~fits"]["spec"]["parameters"]["openpaisdk"]
+    (tmp_path / "data").write_bytes(os.urandom(200_000))
+    with pytest.raises(UsageError, match="this cluster has no other place for code"):
+        genuine_engine.process(["job", "sub", "-s", "data", "ls"])
+    with pytest.raises(UsageError, match="this cluster has no other place for code"):
+        genuine_engine.process(["job", "sub", "python", "train.py"])
+    genuine_engine.process(["job", "sub", "-j", "fine", "ls"])
+    assert genuine.jobs["ann~fine"]["spec"]["taskRoles"]["worker"]["commands"] == ["ls"]
 
 
 def test_genuine_exec_goes_by_ssh(

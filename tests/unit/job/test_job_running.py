@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -149,5 +150,6 @@ def test_code_on_a_cluster_without_a_place_for_it(tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("print(1)")
     assert Job.from_command("python train.py").submit(cluster).status() == "WAITING"
-    with pytest.raises(UsageError, match="has no place for code"):
-        Job.from_command("python train.py").source("train.py").submit(cluster)
+    (tmp_path / "data").write_bytes(os.urandom(200_000))
+    with pytest.raises(UsageError, match="has no other place for code"):
+        Job.from_command("python train.py").source("data").submit(cluster)

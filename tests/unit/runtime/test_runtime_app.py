@@ -1,4 +1,4 @@
-"""The runtime inside a job: order of callbacks, signals, conditions; also under the oldest Python it promises."""
+"""The runtime inside a job: order of callbacks, signals, conditions; also under the oldest Python."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_conditions_choose_role_index_and_place() -> None:
 
 
 def test_unknown_event_names_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="unknown event 'begin'.*start, main"):
+    with pytest.raises(ValueError, match=r"unknown event 'begin'.*start, main"):
         Runtime({}).on("begin")
 
 
@@ -104,7 +104,13 @@ def test_the_place_knows_role_and_peers() -> None:
             "PAI_PORT_LIST_worker_1_http": "1234,1235",
         }
     ).place
-    assert (place.kind, place.user, place.job, place.role, place.index) == ("batch", "ann", "train", "worker", 1)
+    assert (place.kind, place.user, place.job, place.role, place.index) == (
+        "batch",
+        "ann",
+        "train",
+        "worker",
+        1,
+    )
     assert [f"{peer.role}/{peer.index}" for peer in place.peers("Worker")] == ["worker/0", "worker/1"]
     assert place.peers()[2].address() == "10.0.0.5:1234"
     with pytest.raises(KeyError, match="has no port 'ssh'; it has: http"):
@@ -168,9 +174,20 @@ def run_shipped(program: str, folder: Path, python: str) -> subprocess.Completed
     shutil.copytree(Path(openpaisdk.runtime.__file__).parent, shipped / "openpai" / "runtime")
     (shipped / "openpai" / "__init__.py").write_text("")
     task.mkdir()
-    environ = {**IN_JOB, "PYTHONPATH": str(shipped), "PAI_SDK_TASK_DIR": str(task), "PAI_SDK_GRACE_SECONDS": "12"}
+    environ = {
+        **IN_JOB,
+        "PYTHONPATH": str(shipped),
+        "PAI_SDK_TASK_DIR": str(task),
+        "PAI_SDK_GRACE_SECONDS": "12",
+    }
     return subprocess.run(
-        [python, "-c", program], env=environ, cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        [python, "-c", program],
+        env=environ,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
@@ -186,7 +203,10 @@ def test_signals_reach_callbacks_under_every_python(version: str, tmp_path: Path
 
 
 def find_python(version: str) -> str | None:
-    for candidate in (shutil.which(f"python{version}"), *Path(os.environ.get("PYENV_ROOT", "/nonexistent")).glob(f"versions/{version}.*/bin/python")):
+    for candidate in (
+        shutil.which(f"python{version}"),
+        *Path(os.environ.get("PYENV_ROOT", "/nonexistent")).glob(f"versions/{version}.*/bin/python"),
+    ):
         if candidate and subprocess.run([str(candidate), "-c", "pass"], capture_output=True).returncode == 0:
             return str(candidate)
     return None

@@ -309,3 +309,29 @@ def test_a_package_that_cannot_be_installed_is_told(server: ServerProcess, tmp_p
     found = run(server, job)
     assert (found.state, found.exit_code) == ("FAILED", 126)
     assert printed(job)[-1] == f"error: cannot install with pip: {tmp_path}/nothing.whl"
+
+
+@pytest.mark.real("podman")
+@pytest.mark.timeout(240)
+def test_containers_have_the_runtime_and_hear_signals(tmp_path: Path) -> None:
+    from support.images import busybox_image
+
+    command = """trap 'echo marked' USR1
+        busybox ls $PYTHONPATH/openpai/runtime/app.py
+        busybox touch $PYTHONPATH/x || echo read-only
+        echo $$ > $PAI_SDK_TASK_DIR/checkpoint.pid
+        echo kept > result
+        echo ready
+        while :; do busybox sleep 0.1; done"""
+    server = ServerProcess(tmp_path / "server", "--launcher", "container").start()
+    try:
+        job = Job.from_command(command, image=busybox_image(), mem=128).save_outputs("result")
+        begun(job.submit(server.cluster()))
+        assert server.cluster().signal(job.name) == ["worker/0"]
+        begun(job, "marked")
+        job.stop()
+        assert job.wait(60).state == "STOPPED"
+        assert "read-only" in printed(job)
+        assert outputs(server, job) == {"result": "kept\n"}
+    finally:
+        server.stop()
