@@ -50,6 +50,8 @@ def _waiting(job: Job, ask: Ask, life: Lifecycle, now: float) -> Explanation:
         if job.live:
             verb = "still wait" if len(job.asks) > 1 else "still waits"
             return Explanation(f"{subject} {verb}: {reason}.", hint)
+    if job.gave_way_to is not None:
+        subject += f" gave way to {job.gave_way_to} and"
     ahead = {
         other.job.info.id
         for other in life.dispatcher.waiting()
@@ -93,7 +95,8 @@ def _quota(ask: Ask, life: Lifecycle, dimension: int) -> tuple[str, str]:
         return f"the quota of {user} allows {plural(quota.jobs or 0, 'job')} at once, {state.jobs} run", hint
     limit = (quota.cpu, quota.memory_mb, quota.gpu)[dimension] or 0
     wanted, used = ask.total[dimension], state.used[dimension]
-    return f"{amount(dimension, wanted)} wanted, the quota of {user} is {limit} and {used} are used", hint
+    most, held = bare_amount(dimension, limit), bare_amount(dimension, used)
+    return f"{amount(dimension, wanted)} wanted, the quota of {user} is {most}, {held} in use", hint
 
 
 def _too_large(ask: Ask, life: Lifecycle) -> tuple[str, str]:
@@ -111,11 +114,11 @@ def _shortage(ask: Ask, life: Lifecycle, room: Room, now: float) -> str | None:
         free = sum(max(0, left[d]) for _, left in room)
         if ask.total[d] > free:
             words = f"{amount(d, ask.total[d])} wanted, {bare_amount(d, free)} free"
-            return "; ".join([words, *_holders(life, d, now)])
+            return "; ".join([words, *_holders(ask.job, life, d, now)])
     return None
 
 
-def _holders(life: Lifecycle, dimension: int, now: float) -> list[str]:
+def _holders(reader: Job, life: Lifecycle, dimension: int, now: float) -> list[str]:
     held: list[tuple[int, Job]] = []
     for cluster in life.shares.clusters.values():
         for job in cluster.jobs.values():
@@ -127,7 +130,7 @@ def _holders(life: Lifecycle, dimension: int, now: float) -> list[str]:
     held.sort(key=lambda entry: (-entry[0], entry[1].info.number))
     number, job = held[0]
     run = f" and has run for {duration(now - job.started_at)}" if job.started_at is not None else ""
-    words = [f"{job.info.name} holds {bare_amount(dimension, number)}{run}"]
+    words = [f"{life.name(job, reader)} holds {bare_amount(dimension, number)}{run}"]
     if rest := held[1:]:
         others = sum(entry[0] for entry in rest)
         verb = "holds" if len(rest) == 1 else "hold"
@@ -136,8 +139,10 @@ def _holders(life: Lifecycle, dimension: int, now: float) -> list[str]:
 
 
 def _kept_for_others(ask: Ask, life: Lifecycle) -> str | None:
-    names = [booking.ask.job.info.name for booking in life.dispatcher.bookings if booking.ask is not ask]
-    return f"what is free is kept for {names[0]}, which is before it in the queue" if names else None
+    others = [booking.ask.job for booking in life.dispatcher.bookings if booking.ask is not ask]
+    if not others:
+        return None
+    return f"what is free is kept for {life.name(others[0], ask.job)}, which is before it in the queue"
 
 
 def _holds(job: Job) -> str:

@@ -26,10 +26,11 @@ from .model import Placement, TaskRef, TaskStart
 from .placement import Layout, Nodes, algorithm_ports
 from .policy import (
     ATTEMPT_OVER,
+    LONGEST_DELAY,
     PREEMPTED,
-    QUICK_END,
     STOPPED_BY_USER,
     Retry,
+    count_quick_ends,
     decide_retry,
     triggers,
 )
@@ -54,7 +55,14 @@ class Lifecycle:
     """Moves jobs and tasks along and says so in `out`, which whoever called takes away."""
 
     def __init__(
-        self, nodes: Nodes, shares: Shares, *, random: Random, grace: float, hands_over: bool
+        self,
+        nodes: Nodes,
+        shares: Shares,
+        *,
+        random: Random,
+        grace: float,
+        hands_over: bool,
+        discreet: bool,
     ) -> None:
         self.jobs: dict[str, Job] = {}
         self.out: list[Action] = []
@@ -65,8 +73,15 @@ class Lifecycle:
         self._random = random
         self._grace = grace
         self._hands_over = hands_over
+        self._discreet = discreet
         self._delayed: list[tuple[float, int, Job | Task]] = []
         self._delays = 0
+
+    def name(self, other: Job, reader: Job) -> str:
+        """How a job is called towards the owner of another."""
+        if self._discreet and other.info.user != reader.info.user:
+            return "a job of another user"
+        return other.info.name
 
     def enqueue(self, job: Job) -> None:
         """The job waits for its next attempt, whole or task by task."""
@@ -97,6 +112,7 @@ class Lifecycle:
                 job.tasks = {}
             return False
         job.asks.pop(_spot(ask.task), None)
+        job.gave_way_to = None
         if job.sub_state == CREATION_PENDING:
             job.move(CREATION_REQUESTED, self.now)
             self.out.append(StartAttempt(job.info.id, job.attempt, self.now))
@@ -190,7 +206,7 @@ class Lifecycle:
     def _task_retry(self, task: Task, code: int, at: float) -> Retry:
         if task.job.info.gang or task.job.sub_state not in UNDER_WAY:
             return Retry(False)
-        task.quick_ends = _quick_ends(task.quick_ends, code, task.started_at, at)
+        task.quick_ends = count_quick_ends(task.quick_ends, code, task.started_at, at)
         return decide_retry(
             code,
             fancy=True,
@@ -255,7 +271,8 @@ class Lifecycle:
     def evict(self, victims: list[Victim], ask: Ask) -> None:
         """Make room for an ask of somebody who has a right to it."""
         for job, tasks in victims:
-            self._note(job, "Preempted", f"{plural(len(tasks), 'task')} evicted for {ask.job.info.name}")
+            job.gave_way_to = self.name(ask.job, job)
+            self._note(job, "Preempted", f"{plural(len(tasks), 'task')} evicted for {job.gave_way_to}")
             if job.info.gang:
                 self.decide(job, PREEMPTED, self.now, trigger=tasks[0].ref, kill_code=PREEMPTED)
             else:
@@ -278,7 +295,7 @@ class Lifecycle:
         code = job.code
         job.move(ATTEMPT_COMPLETED, at)
         self.out.append(AttemptCompleted(job.info.id, job.attempt, code, at, job.trigger, message))
-        job.quick_ends = _quick_ends(job.quick_ends, code, job.started_at, at)
+        job.quick_ends = count_quick_ends(job.quick_ends, code, job.started_at, at)
         retry = decide_retry(
             code,
             fancy=True,
@@ -328,7 +345,8 @@ class Lifecycle:
 
     def wake(self) -> None:
         """Bring back into the queue what is due."""
-        while self._delayed and self._delayed[0][0] <= self.now:
+        # What is due later than anything was ever put off was put off before the clock was set back.
+        while self._delayed and not 0 < self._delayed[0][0] - self.now <= LONGEST_DELAY:
             what = heappop(self._delayed)[2]
             if what.sub_state != ATTEMPT_COMPLETED:
                 continue
@@ -376,12 +394,6 @@ def _spot(task: Task | None) -> tuple[str, int]:
 def _started(task: Task) -> TaskStart:
     assert task.placement is not None
     return TaskStart(task.ref, task.uid, task.placement)
-
-
-def _quick_ends(so_far: int, code: int, started_at: float | None, ended_at: float) -> int:
-    if code == PREEMPTED:
-        return so_far
-    return so_far + 1 if started_at is None or ended_at - started_at < QUICK_END else 0
 
 
 def _told_placement(tasks: list[Task]) -> str:

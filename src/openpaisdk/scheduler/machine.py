@@ -20,6 +20,7 @@ from .events import (
     TaskLost,
     TaskPreparing,
     TaskStarted,
+    Tick,
 )
 from .explain import explain
 from .lifecycle import UNDER_WAY, Lifecycle
@@ -51,7 +52,7 @@ class Scheduler:
 
     `hands_over`: the engine has a queue and places tasks itself, so every job is launched at once, without
     node and GPUs. `random` draws the delays of conflicting retries. `port_in_use` tells ports that others
-    hold on the node.
+    hold on the node. `discreet`: nobody is told the names of other users' jobs.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Scheduler:
         port_in_use: PortInUse = (),
         random: Random | None = None,
         grace: float = GRACE,
+        discreet: bool = False,
     ) -> None:
         self._nodes = Nodes(nodes, port_in_use)
         self._shares = Shares(virtual_clusters, quotas or {}, self._nodes.total)
@@ -74,6 +76,7 @@ class Scheduler:
             random=random or Random(0),  # noqa: S311 - spreads retries, hides nothing
             grace=grace,
             hands_over=hands_over,
+            discreet=discreet,
         )
         self._wake_asked: float | None = None
 
@@ -158,6 +161,9 @@ class Scheduler:
                 self._nodes.change(nodes)
                 self._shares.measure(self._nodes.total)
                 life.dispatcher.changed()
+            case Tick():
+                # A clock that was set back meanwhile makes it come too early: then it is asked for again.
+                self._wake_asked = None
             case LimitsChanged(virtual_clusters=clusters, quotas=quotas):
                 self._shares.change(clusters, quotas, self._nodes.total)
                 life.dispatcher.changed()

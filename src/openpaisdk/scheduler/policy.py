@@ -17,6 +17,7 @@ PREEMPTED = -1003
 
 NEVER_RETRIED = frozenset({STOPPED_BY_USER, ATTEMPT_OVER, TASK_DELETED})
 CONFLICT_DELAY = (60, 900)
+LONGEST_DELAY = float(CONFLICT_DELAY[1])
 QUICK_END = 10.0
 _QUICK_ENDS_FOR_FREE = 3
 _LONGEST_PAUSE = 60.0
@@ -62,6 +63,13 @@ def pause(quick_ends: int) -> float:
     """Seconds to wait before a free retry: none for the first few, then doubling up to a minute."""
     beyond = quick_ends - _QUICK_ENDS_FOR_FREE
     return 0.0 if beyond < 0 else min(_LONGEST_PAUSE, 2.0 ** min(beyond, 10))
+
+
+def count_quick_ends(so_far: int, code: int, started_at: float | None, ended_at: float) -> int:
+    """How many attempts in a row have now ended quickly; those that gave way to others do not count."""
+    if code == PREEMPTED:
+        return so_far
+    return so_far + 1 if started_at is None or ended_at - started_at < QUICK_END else 0
 
 
 def triggers(role: RoleInfo, code: int, *, succeeded: int, failed: int) -> bool:

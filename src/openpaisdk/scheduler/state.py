@@ -96,6 +96,7 @@ class Job(Stateful):
         "blocked_since",
         "code",
         "counted",
+        "gave_way_to",
         "info",
         "live",
         "needs",
@@ -120,6 +121,7 @@ class Job(Stateful):
         self.attempt = 0
         self.code: int | None = None
         self.trigger: TaskRef | None = None
+        self.gave_way_to: str | None = None
         self.stop_requested = False
         self.retries = self.counted = self.quick_ends = 0
         self.retry_at: float | None = None

@@ -108,6 +108,7 @@ def make_scheduler(settings: Settings, capacity: Capacity | None) -> Scheduler:
         hands_over=capacity is None,
         port_in_use=port_in_use,
         grace=GRACE_SECONDS,
+        discreet=settings.own_jobs_only,
     )
 
 

@@ -16,6 +16,7 @@ from openpaisdk.scheduler import (
     TaskLost,
     TaskPreparing,
     TaskRef,
+    Tick,
 )
 
 
@@ -278,3 +279,20 @@ def test_delays_survive_a_crash():
     assert world.wake == due and not world.live
     world.tick(900)
     assert world.refs(1)[0].attempt == 1 and world.refs(2)[0].task_attempt == 1
+
+
+@pytest.mark.parametrize("back", [0.001, 30.0, 86_400.0])
+def test_a_clock_that_was_set_back_puts_nothing_off_for_ever(back):
+    world = World()
+    world.submit(job(1))
+    world.end(world.refs(1)[0], 251)
+    due = world.wake
+    world.now = due - back
+    for _ in range(3):
+        world.wake = None
+        world.send(Tick())
+        if world.refs(1):
+            break
+        assert world.wake is not None and world.wake - world.now <= 900
+        world.now = world.wake
+    assert world.refs(1)

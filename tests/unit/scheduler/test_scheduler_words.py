@@ -90,7 +90,7 @@ def test_why_tells_of_quotas():
     world.submit(job(1, role(gpu=2)))
     world.submit(job(2, role(gpu=1)))
     found = world.scheduler.why("2", world.now)
-    assert "1 GPU wanted, the quota of ann is 2 and 2 are used" in found.text and "larger quota" in found.hint
+    assert "1 GPU wanted, the quota of ann is 2, 2 in use" in found.text and "larger quota" in found.hint
     world.submit(job(3, user="bob"))
     world.submit(job(4, user="bob"))
     assert "the quota of bob allows 1 job at once, 1 run" in world.scheduler.why("4", world.now).text
@@ -190,3 +190,39 @@ def test_shares_in_numbers_and_fractions():
         2,
         1000,
     )
+
+
+def test_why_names_what_a_job_gave_way_to():
+    world = World()
+    world.submit(job(1, role(gpu=4), priority="oppo"))
+    world.start(world.refs(1)[0])
+    world.submit(job(2, role(gpu=2), user="bob"))
+    world.end_killed()
+    assert world.scheduler.why("1", world.now).text == (
+        "job1 gave way to bob~job2 and waits: 4 GPUs wanted, 2 free; bob~job2 holds 2. "
+        "First in the queue of `default`, priority oppo."
+    )
+    world.end(world.refs(2)[0])
+    assert "gave way" not in world.scheduler.why("1", world.now).text
+
+
+def test_a_discreet_cluster_names_nobody_elses_jobs():
+    world = World(discreet=True)
+    world.submit(job(1, role(gpu=4), priority="oppo"))
+    world.start(world.refs(1)[0])
+    world.submit(job(2, role(gpu=3), user="bob"))
+    world.end_killed()
+    world.submit(job(3, role(gpu=2), user="bob"))
+    others = [world.scheduler.why("1", world.now).text, *(record.message for record in world.records)]
+    assert not [text for text in others if "bob~" in text]
+    assert "gave way to a job of another user and waits" in others[0]
+    assert "a job of another user holds 3" in others[0]
+    assert "bob~job2 holds 3" in world.scheduler.why("3", world.now).text
+
+
+def test_a_quota_of_memory_is_told_in_its_unit():
+    world = World(quotas={"ann": Quota(memory_mb=2048)})
+    world.submit(job(1, role(memory_mb=1536)))
+    world.submit(job(2, role(memory_mb=1024)))
+    found = world.scheduler.why("2", world.now).text
+    assert "1 GB of memory wanted, the quota of ann is 2 GB, 1.5 GB in use" in found
