@@ -117,8 +117,10 @@ def _shell() -> Any:
 
 def _ask_page() -> Any:
     """Sends the page a script that saves; the handle of what is shown for it, or None without a page."""
-    ipython = _shell() and sys.modules["IPython"]
-    return ipython.display.display(ipython.display.Javascript(SAVE_SCRIPT), display_id=True) if ipython else None
+    if _shell() is None:
+        return None
+    shown = sys.modules["IPython"].display
+    return shown.display(shown.Javascript(SAVE_SCRIPT), display_id=True)
 
 
 def _take_back(shown: Any) -> None:

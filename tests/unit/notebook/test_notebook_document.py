@@ -14,7 +14,7 @@ from openpaisdk import __install__
 from openpaisdk.errors import NotFoundError, OpenPAIError, UsageError
 from openpaisdk.notebook.document import Notebook, source
 from openpaisdk.notebook.script import as_python, script
-from openpaisdk.notebook.submission import notebook_job
+from openpaisdk.notebook.submission import commands, notebook_job
 
 
 def notebook(*cells: str, tags: dict[int, str] | None = None, language: str = "python") -> dict[str, object]:
@@ -174,3 +174,23 @@ def test_our_own_package_is_in_every_job_and_strange_ones_are_refused(tmp_path: 
     for wrong in ("", "--index-url=x", "a\nb", "; rm"):
         with pytest.raises(UsageError, match="not a package"):
             notebook_job(path, packages=[wrong])
+
+
+@pytest.mark.parametrize(
+    ("mode", "python", "code", "said"),
+    [
+        ("batch", None, 127, "this image has no Python"),
+        ("interactive", "exit 1", 126, "no JupyterLab in this job"),
+    ],
+)
+def test_an_image_that_lacks_what_is_needed_says_so(
+    mode: str, python: str | None, code: int, said: str, tmp_path: Path
+) -> None:
+    if python is not None:
+        (tmp_path / "python3").write_text(f"#!/bin/sh\n{python}\n")
+        (tmp_path / "python3").chmod(0o755)
+    lines = "\n".join(commands(mode, "nb.ipynb", [], {}))
+    done = subprocess.run(
+        ["/bin/sh", "-ec", lines], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
