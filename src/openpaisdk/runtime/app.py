@@ -2,10 +2,8 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
-import traceback
 
 from .checkpoints import Checkpoints
 from .place import Place
@@ -137,6 +135,8 @@ class Runtime:
             try:
                 callback(*args)
             except Exception:  # noqa: BLE001 - one that fails must not hide how the program ended
+                import traceback
+
                 sys.stderr.write(
                     "the {} callback {} failed:\n{}".format(event, callback.__name__, traceback.format_exc())
                 )
@@ -146,6 +146,8 @@ class Runtime:
         """Runs the job's own pre- or post-commands where the job left them to the runtime."""
         script = os.path.join(self.place.task_dir, name)
         if self.place.task_dir and os.path.exists(script):
+            import subprocess
+
             subprocess.check_call(["/bin/sh", "-e", script])
 
     def _watch_signals(self) -> None:

@@ -1,8 +1,6 @@
 """Checkpoints that a retried or preempted task finds again: published whole or not at all."""
 
 import os
-import shutil
-import tempfile
 
 
 class Checkpoints:
@@ -14,6 +12,9 @@ class Checkpoints:
 
     def publish(self, path: str) -> str:
         """Copies a file or folder and makes it the last checkpoint; a crash leaves the one before."""
+        import shutil
+        import tempfile
+
         if not os.path.exists(path):
             raise FileNotFoundError("no checkpoint to publish: {} is not there".format(path))
         os.makedirs(self.folder, exist_ok=True)
@@ -53,6 +54,8 @@ class Checkpoints:
         return int(numbers[-1]) if numbers else 0
 
     def _prune(self) -> None:
+        import shutil
+
         for number in self._numbers()[: -self.keep]:
             shutil.rmtree(os.path.join(self.folder, number), ignore_errors=True)
 

@@ -1,7 +1,6 @@
 """Where a program runs: on a local machine or in a job, in which role, and where its peers are."""
 
 import os
-import socket
 
 LOCAL, INTERACTIVE, BATCH = "local", "interactive", "batch"
 
@@ -76,6 +75,8 @@ class Place:
 
     def __repr__(self) -> str:
         if not self.in_job:
+            import socket
+
             return "Place(local, {})".format(socket.gethostname())
         return "Place({}, {}~{}, {}/{})".format(self.kind, self.user, self.job, self.role, self.index)
 
