@@ -220,28 +220,39 @@ def _alive(state: dict[str, Any], *, thorough: bool = False) -> bool:
         os.kill(pid, 0)
     except OSError:
         return False
-    began = _began(pid)
+    ticks = _start_ticks(pid)
+    if ticks == 0:
+        return False
+    # Ticks since boot do not change when somebody sets the clock, as the time of day of a start does.
+    if ticks is not None and isinstance(state.get("pid_ticks"), int):
+        return bool(ticks == state["pid_ticks"])
+    began = None if ticks is None else _began(ticks)
     if began is None and thorough:
         began = _began_by_psutil(pid)
     if began == 0.0:
         return False
     told = state.get("pid_started")
-    # The clock that both are reckoned from may have been set in between, a little at a time.
     return began is None or not isinstance(told, (int, float)) or abs(began - told) < 3.0
 
 
-def _began(pid: int) -> float | None:
-    """When a process began, in seconds since the epoch: 0 if it is over, None where there is no /proc."""
+def _start_ticks(pid: int) -> int | None:
+    """When a process began, in ticks since boot: 0 if it is over, None where there is no /proc."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
-        if fields[0] == b"Z":
-            return 0.0
+        return 0 if fields[0] == b"Z" else int(fields[19])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _began(ticks: int) -> float | None:
+    """The same in seconds since the epoch, as the clock is set now."""
+    try:
         with open("/proc/stat", "rb") as file:
             boot = next(int(line.split()[1]) for line in file if line.startswith(b"btime"))
-        return boot + int(fields[19]) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError, StopIteration):
         return None
+    return boot + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _began_by_psutil(pid: int) -> float | None:

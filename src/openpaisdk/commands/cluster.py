@@ -102,7 +102,7 @@ def add_run(args: Namespace, context: Context) -> Result:
         passwd=old.passwd,
         token=old.token,
         hdfs_web_uri=args.hdfs_web_uri or old.hdfs_web_uri,
-        verify=False if args.no_verify else args.ca_file or old.verify,
+        verify=False if args.no_verify else _absolute(args.ca_file) or old.verify,
         workspace=args.workspace or old.workspace,
         extra=old.extra,
     )
@@ -112,6 +112,13 @@ def add_run(args: Namespace, context: Context) -> Result:
     save_cluster(config)
     context.say(f"cluster {alias} saved" + ("" if args.no_check else "; the connection works"))
     return Result({"alias": alias, **config.as_dict()}, View("nothing", name="alias"))
+
+
+def _absolute(path: str | None) -> str | None:
+    """Saved for commands that are typed in other folders."""
+    from pathlib import Path
+
+    return str(Path(path).expanduser().absolute()) if path else None
 
 
 def _take_credentials(args: Namespace, config: ClusterConfig, context: Context) -> None:

@@ -141,9 +141,12 @@ def _greet(accounts: Any, uri: str) -> None:
 
 def _announce(chosen: Settings, services: Any, token: str) -> None:
     """Tell whoever started us: the state file for later, the line on the descriptor for now."""
+    from openpaisdk.launchers.watch import start_ticks
+
     state = {
         "pid": os.getpid(),
         "pid_started": _started_at(),
+        "pid_ticks": start_ticks(os.getpid()),
         "uri": services.uri,
         "token": token,
         "user": "",

@@ -99,7 +99,7 @@ def state():
 
 
 def gone(pid):
-    return not os.path.exists(f"/proc/{pid}") or local._began(pid) == 0.0
+    return not os.path.exists(f"/proc/{pid}") or local._start_ticks(pid) == 0
 
 
 def kill_now():
@@ -290,10 +290,16 @@ def test_windows_is_told_clearly(monkeypatch):
 
 def test_without_proc_the_process_is_told_apart_by_psutil(program, monkeypatch):
     local.ensure()
-    monkeypatch.setattr(local, "_began", lambda pid: None)
+    monkeypatch.setattr(local, "_start_ticks", lambda pid: None)
     assert local._alive(state(), thorough=True)
     assert not local._alive({**state(), "pid_started": 1.0}, thorough=True)
     assert local._began_by_psutil(2**22 + 1) == 0.0
+
+
+def test_a_server_is_known_again_after_somebody_set_the_clock(monkeypatch):
+    ticks = local._start_ticks(os.getpid())
+    known = {"pid": os.getpid(), "pid_started": 1.0, "pid_ticks": ticks}
+    assert local._alive(known) and not local._alive({**known, "pid_ticks": ticks + 1})
 
 
 def test_the_client_loads_where_there_is_no_fcntl():

@@ -167,3 +167,11 @@ def test_defaults(engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[
     with pytest.raises(NotFoundError, match="gpu is not set in the project's defaults"):
         engine.process(["default", "remove", "gpu"])
     assert engine.process(["default", "remove", "-g", "gpu", "vc"]) == ["gpu", "vc"]
+
+
+def test_a_ca_file_is_found_again_from_any_folder(reachable, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    reachable.process(
+        ["cluster", "add", "lab", *ADDRESS, "--user", "ann", "--ca-file", "ca.pem", "--no-check"]
+    )
+    assert load_clusters()["lab"].verify == str(tmp_path / "ca.pem")
