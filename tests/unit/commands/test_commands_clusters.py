@@ -169,7 +169,7 @@ def test_defaults(engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert engine.process(["default", "remove", "-g", "gpu", "vc"]) == ["gpu", "vc"]
 
 
-def test_a_ca_file_is_found_again_from_any_folder(reachable, tmp_path, monkeypatch):
+def test_a_ca_file_is_found_again_from_any_folder(reachable, known_token, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     reachable.process(
         ["cluster", "add", "lab", *ADDRESS, "--user", "ann", "--ca-file", "ca.pem", "--no-check"]
