@@ -123,6 +123,11 @@ def change_mode(job: Job, mode: str) -> None:
             f"--mode {mode}: the job was not made of a notebook",
             hint="leave --mode out, or submit a notebook",
         )
+    if "wrapped" in ours:
+        raise UsageError(
+            f"--mode {mode}: the notebook travelled inside the text of the job, which cannot be changed",
+            hint=f"submit it again: opai job notebook {notebook['file']} --mode {mode}",
+        )
     role = job.spec["taskRoles"][ROLE]
     role["commands"] = commands(mode, notebook["file"], notebook["packages"], notebook["env"])
     notebook["mode"] = mode

@@ -42,7 +42,7 @@ NEEDS_JUPYTER = (
 # and Jupyter prints dots instead of one that it was given.
 SERVE = """\
 export JUPYTER_RUNTIME_DIR="${PAI_SDK_TASK_DIR:-$HOME}/.jupyter-runtime"
-address=0.0.0.0; if [ -n "${PAI_SDK_TASK_DIR:-}" ]; then address=127.0.0.1; fi
+address=0.0.0.0; if [ -n "${OPAI_PAI_URI:-}" ]; then address=127.0.0.1; fi
 exec python3 -m jupyterlab --no-browser --allow-root --ServerApp.ip="$address" \
 --ServerApp.port="${PAI_CONTAINER_HOST_jupyter_PORT_LIST%%,*}" --ServerApp.port_retries=0 \
 --ServerApp.root_dir="$PWD" --ServerApp.allow_remote_access=True"""

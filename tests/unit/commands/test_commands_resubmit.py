@@ -129,6 +129,9 @@ def test_a_notebook_that_was_worked_in_is_executed_and_back(clusters: Clusters, 
     clusters.known["home"].add("plain")
     with pytest.raises(UsageError, match="was not made of a notebook"):
         clusters.resubmit("plain", "--mode", "batch")
+    back["extras"]["openpaisdk"]["wrapped"] = True
+    with pytest.raises(UsageError, match="travelled inside the text"):
+        clusters.resubmit("twin", "--mode", "batch")
 
 
 def test_inside_the_job_its_files_go_as_they_are_now(

@@ -194,3 +194,23 @@ def test_an_image_that_lacks_what_is_needed_says_so(
         ["/bin/sh", "-ec", lines], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
     )
     assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+
+
+@pytest.mark.parametrize(("ours", "address"), [("http://127.0.0.1:1", "127.0.0.1"), ("", "0.0.0.0")])
+def test_jupyter_listens_no_wider_than_it_must(ours: str, address: str, tmp_path: Path) -> None:
+    """On our server the way in leads through the server; elsewhere through the cluster's network."""
+    python = tmp_path / "python3"
+    python.write_text('#!/bin/sh\necho "$@" "token=$JUPYTER_TOKEN"\n')
+    python.chmod(0o755)
+    variables = {"PAI_CONTAINER_HOST_jupyter_PORT_LIST": "18000,18001", "OPAI_PAI_URI": ours, "HOME": "/h"}
+    lines = "\n".join(commands("interactive", "nb.ipynb", [], {})).replace("<% $secrets.jupyter %>", "s3cret")
+    done = subprocess.run(
+        ["/bin/sh", "-euc", lines],
+        env={**variables, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    served = done.stdout.splitlines()[-1]
+    assert f"--ServerApp.ip={address} --ServerApp.port=18000 " in served
+    assert served.endswith("token=s3cret") and served.count("s3cret") == 1
