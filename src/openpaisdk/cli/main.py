@@ -20,26 +20,30 @@ def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int
     words = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in words[: words.index("--") if "--" in words else len(words)]
     _write_any_text()
+    contexts: list[Context] = []
     try:
-        code = _run(words, engine)
+        code = _run(words, engine, contexts)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
         if debug:
             raise
-        _end_line()
+        for context in contexts:
+            context.interrupted()
         return INTERRUPTED
     except BrokenPipeError:
         # The reader went away (`opai job list | head`); what is still buffered must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
+        for context in contexts:
+            context.clear_status()
         if debug:
             raise
         return _explain(error)
 
 
-def _run(words: list[str], engine: Engine | None) -> int:
+def _run(words: list[str], engine: Engine | None, contexts: list[Context]) -> int:
     if words and words[0] == "__complete":
         from openpaisdk.cli.completion import complete
 
@@ -56,7 +60,6 @@ def _run(words: list[str], engine: Engine | None) -> int:
 
         engine = Engine()
     open_cluster = engine.open_cluster
-    contexts: list[Context] = []
 
     def make_context(output: str) -> Context:
         from openpaisdk.commands.context import Context
@@ -72,15 +75,13 @@ def _run(words: list[str], engine: Engine | None) -> int:
         )
         return contexts[0]
 
-    try:
-        result, output = engine.run(words, make_context)
-        from openpaisdk.cli.render import show
+    result, output = engine.run(words, make_context)
+    from openpaisdk.cli.render import show
 
-        show(result, output, contexts[0] if contexts else None)
-        return result.exit_code
-    finally:
-        if contexts:
-            contexts[0].clear_status()
+    show(result, output, contexts[0] if contexts else None)
+    for context in contexts:
+        context.clear_status()
+    return result.exit_code
 
 
 def _write_any_text() -> None:
@@ -88,11 +89,6 @@ def _write_any_text() -> None:
     for stream in (sys.stdout, sys.stderr):
         if (getattr(stream, "encoding", None) or "utf-8").lower() not in ("utf-8", "utf8"):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-
-
-def _end_line() -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write("\n")
 
 
 def _explain(error: Exception) -> int:
@@ -107,10 +103,21 @@ def _explain(error: Exception) -> int:
     else:
         text = f"{type(error).__name__}: {error}"
         hint, code, problems = "this should not happen; --debug shows where", 1, []
-    label = "\x1b[31merror:\x1b[0m" if sys.stderr.isatty() and "NO_COLOR" not in os.environ else "error:"
-    lines = [f"{label} {text}", *problems, *(f"  {line}" for line in (hint or "").splitlines())]
-    sys.stderr.write("\n".join(lines) + "\n")
+    _complain([text, *problems], (hint or "").splitlines())
     return code
+
+
+def _complain(said: list[str], hints: list[str]) -> None:
+    """The error, its problems and its hints; on a terminal in colour, and no word cut at the edge."""
+    lines = [f"error: {said[0]}", *said[1:], *(f"  {line}" for line in hints)]
+    if sys.stderr.isatty():
+        from openpaisdk.commands.overview import colourful, terminal_width
+        from openpaisdk.commands.wording import wrapped
+
+        lines = [wrapped(line, terminal_width()) for line in lines]
+        if colourful():
+            lines[0] = lines[0].replace("error:", "\x1b[31merror:\x1b[0m", 1)
+    sys.stderr.write("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

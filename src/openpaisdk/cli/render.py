@@ -1,4 +1,4 @@
-"""Writes a result to stdout as a table, JSON, YAML or names; streams row by row, rich only on a terminal."""
+"""Writes a result to stdout as a table, JSON, YAML or names; streams are written row by row."""
 
 from __future__ import annotations
 
@@ -6,24 +6,15 @@ import json
 import sys
 from itertools import chain, islice
 
+from openpaisdk.cli.table import write_table
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
     from openpaisdk.commands.context import Context
-    from openpaisdk.commands.result import Column, Result, View
-
-# Rows that are laid out together; more than a screen, few enough to keep memory flat.
-BLOCK = 500
-STATE_COLOURS = {
-    "succeeded": "green",
-    "running": "cyan",
-    "waiting": "yellow",
-    "stopping": "magenta",
-    "stopped": "magenta",
-    "failed": "red",
-}
+    from openpaisdk.commands.result import Result, View
 
 
 def show(result: Result, output: str, context: Context | None = None) -> None:
@@ -98,8 +89,9 @@ def _write_for_people(result: Result, context: Context | None) -> None:
 
 
 def _write_log(stream: str, text: str, context: Context | None) -> None:
-    if context is not None:
-        context.clear_status()
+    if context is not None and context.log_streams is not None:
+        context.write_log(text, stream)
+        return
     target = sys.stderr if stream == "stderr" else sys.stdout
     target.write(text)
     target.flush()
@@ -123,49 +115,8 @@ def _write_table(rows: Iterator[Any], view: View, context: Context | None) -> No
         return
     rows = chain(first, rows)
     if context is not None and context.rich_output:
-        _write_rich(rows, view.columns)
+        from openpaisdk.commands.overview import colourful, terminal_width
+
+        write_table(rows, view.columns, sys.stdout, width=terminal_width(), colour=colourful())
     else:
-        _write_aligned(rows, view.columns)
-
-
-def _write_aligned(rows: Iterator[Any], columns: tuple[Column, ...]) -> None:
-    """Columns as wide as the first block needs; a later, wider cell pushes its neighbours aside."""
-    widths: list[int] = []
-    while block := [[column.text(row) for column in columns] for row in islice(rows, BLOCK)]:
-        if not widths:
-            block.insert(0, [column.title for column in columns])
-            widths = [max(map(len, cells)) for cells in zip(*block)]
-        lines = []
-        for cells in block:
-            padded = (
-                cell.rjust(width) if column.right else cell.ljust(width)
-                for cell, width, column in zip(cells, widths, columns)
-            )
-            lines.append("  ".join(padded).rstrip())
-        sys.stdout.write("\n".join(lines) + "\n")
-
-
-def _write_rich(rows: Iterator[Any], columns: tuple[Column, ...]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(file=sys.stdout, highlight=False)
-    header = True
-    while block := list(islice(rows, BLOCK)):
-        table = Table(box=None, pad_edge=False, show_header=header, header_style="bold")
-        for column in columns:
-            table.add_column(
-                column.title,
-                justify="right" if column.right else "left",
-                overflow="ellipsis",
-                no_wrap=True,
-            )
-        for row in block:
-            cells = []
-            for column in columns:
-                text = column.text(row)
-                cells.append(Text(text, style=STATE_COLOURS.get(text, "") if column.state else ""))
-            table.add_row(*cells)
-        console.print(table)
-        header = False
+        write_table(rows, view.columns, sys.stdout)

@@ -75,8 +75,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--no-verify", action="store_true", help="do not check its TLS certificate")
     parser.add_argument("--no-check", action="store_true", help="save it without trying the connection")
     parser.epilog = (
-        "The password or token is asked for without echo, or taken from OPAI_PASSWD or OPAI_TOKEN, and kept in a\n"
-        "file that only you can read. A command line is no place for it: others on the machine can see it there."
+        "The password or token is asked for without echo, or taken from OPAI_PASSWD or OPAI_TOKEN, and kept\n"
+        "in a file that only you can read. A command line is no place for it: others on the machine see it."
     )
 
 

@@ -33,6 +33,8 @@ class Context:
         self._clusters: dict[str | None, Any] = {}
         self._status = ""
         self.note = ""
+        self._interrupted = False
+        self._mid_line = False
 
     def cluster(self, alias: str | None = None) -> Cluster:
         """The cluster that was asked for with -a, or the default one; opened once."""
@@ -63,8 +65,25 @@ class Context:
         """A line for the person, never data."""
         if self.talk is not None:
             self.clear_status()
+            self._end_line()
+            if self.terminal:
+                from openpaisdk.commands.overview import terminal_width
+                from openpaisdk.commands.wording import wrapped
+
+                text = wrapped(text, terminal_width())
             self.talk.write(text + "\n")
             self.talk.flush()
+
+    def interrupted(self, text: str = "") -> None:
+        """After Ctrl-C, once: the terminal has shown `^C`, so what is said next gets a new line."""
+        if self._interrupted:
+            return
+        self._interrupted = True
+        self._mid_line = self._mid_line or not self._status
+        self.clear_status()
+        self._end_line()
+        if text:
+            self.say(text)
 
     def status(self, text: str) -> None:
         """Show or change the one status line; only on a terminal."""
@@ -72,6 +91,7 @@ class Context:
             return
         from openpaisdk.commands.overview import terminal_width
 
+        self._end_line()
         width = terminal_width() - 1
         self.talk.write("\r\x1b[2K" + (text if len(text) <= width else text[: width - 1] + "…"))
         self.talk.flush()
@@ -91,6 +111,13 @@ class Context:
         target = self.log_streams[1 if stream == "stderr" else 0]
         target.write(text)
         target.flush()
+        self._mid_line = not text.endswith("\n") and target.isatty()
+
+    def _end_line(self) -> None:
+        """A job that printed no line break at last must not have our words on its line."""
+        if self._mid_line and self.talk is not None and self.terminal:
+            self.talk.write("\n")
+        self._mid_line = False
 
     def ask_secret(self, prompt: str) -> str:
         """A password typed without echo; an error where nobody can type."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from openpaisdk.commands import TABLE
-from openpaisdk.commands.job_logs import as_written, marker, record
+from openpaisdk.commands.log_lines import as_written, marker, record
 from openpaisdk.commands.wording import duration
 
 TYPE_CHECKING = False
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 def see_to_the_end(job: Job, context: Context, *, show_log: bool) -> Outcome:
     """Follows or just waits; says how it ended. Ctrl-C leaves the job running and says so."""
-    progress = _Progress(job.name, context)
+    progress = Progress(job.name, context)
     try:
         if show_log:
             from openpaisdk.protocol import totals
@@ -30,24 +29,35 @@ def see_to_the_end(job: Job, context: Context, *, show_log: bool) -> Outcome:
             progress.state("waiting")
         found = job.wait()
     except KeyboardInterrupt:
-        context.say(f"{job.name} goes on · opai job logs -f {job.name} · opai job stop {job.name}")
+        context.interrupted(goes_on(job.name))
         raise
     context.say(last_words(found))
     return found
 
 
+def goes_on(*names: str) -> str:
+    """After Ctrl-C: the jobs were only watched."""
+    jobs = " ".join(names)
+    watch = f"opai job logs -f {jobs}" if len(names) == 1 else f"opai job wait {jobs}"
+    return f"{jobs} {'goes' if len(names) == 1 else 'go'} on · {watch} · opai job stop {jobs}"
+
+
 def last_words(found: Outcome) -> str:
-    """`train-8f3a  succeeded in 4.2 s`, with the next step where it did not."""
+    """`train-8f3a  succeeded in 4.2 s`, with the next step."""
     time = f" in {duration(found['seconds'])}" if found["seconds"] is not None else ""
-    if found.state == "SUCCEEDED":
-        fetch = f" · opai output download -j {found.name}" if "output" in TABLE else ""
-        return f"{found.name}  succeeded{time}{fetch}"
-    if found.state == "STOPPED":
-        return f"{found.name}  stopped{time}"
-    return f"{found.name}  failed with exit code {found.exit_code}{time} · opai job why {found.name}"
+    said = ended(found.name, found.state, found.exit_code, time)
+    fetch = f" · opai output download -j {found.name}"
+    return said + fetch if found.state == "SUCCEEDED" else said
 
 
-class _Progress:
+def ended(name: str, state: str, exit_code: int | None, time: str = "") -> str:
+    """How it ended, and where to look when it failed."""
+    if state in ("SUCCEEDED", "STOPPED"):
+        return f"{name}  {state.lower()}{time}"
+    return f"{name}  failed with exit code {exit_code}{time} · opai job why {name}"
+
+
+class Progress:
     """`train-8f3a  code 3 files, 12 kB · waiting · running`, on one line of a terminal."""
 
     def __init__(self, name: str, context: Context) -> None:

@@ -106,12 +106,12 @@ def _columns(args: Namespace) -> tuple[Column, ...]:
         Column("NAME", "name"),
         *((Column("USER", "username"),) if args.all_users or args.user else ()),
         Column("STATE", shown_state, state=True),
-        Column("VC", "virtualCluster"),
-        Column("GPUS", "totalGpuNumber", right=True),
-        Column("TASKS", "totalTaskNumber", right=True),
-        Column("RETRIES", lambda row: row.get("retries") or "", right=True),
+        Column("VC", "virtualCluster", spare=5),
+        Column("GPUS", "totalGpuNumber", right=True, spare=2),
+        Column("TASKS", "totalTaskNumber", right=True, spare=3),
+        Column("RETRIES", lambda row: row.get("retries") or "", right=True, spare=4),
         Column("SUBMITTED", lambda row: ago(row.get("submissionTime") or row.get("createdTime"))),
-        Column("RAN", lambda row: duration(ran_for(row)), right=True),
+        Column("RAN", lambda row: duration(ran_for(row)), right=True, spare=1),
         Column("EXIT", "appExitCode", right=True),
     )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from openpaisdk.commands.log_lines import as_written, marker, record
 from openpaisdk.commands.result import Result, View
 from openpaisdk.commands.tasks import each_task, parse_task, pick_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from openpaisdk.commands.context import Context
@@ -40,8 +41,10 @@ def logs_run(args: Namespace, context: Context) -> Result:
     streams = [name for name in ("stdout", "stderr") if getattr(args, name)] or ["stdout", "stderr"]
     count = len(tasks) or _task_count(args.job, detail, cluster)
     raw = count == 1 and args.output == "table" and context.log_streams is not None
-    source = _followed if args.follow else _written
-    records = source(args, cluster, detail, tasks, streams, lines=not raw)
+    if args.follow:
+        records = _followed(args, context, tasks, streams, lines=not raw)
+    else:
+        records = _written(args, cluster, detail, tasks, streams, lines=not raw)
     view = View("log", write=as_written if raw else marker(count), name=lambda record: record["task"])
     return Result(records, view)
 
@@ -57,11 +60,25 @@ def _task_count(job: str, detail: dict[str, Any], cluster: Cluster) -> int:
 
 
 def _followed(
-    args: Namespace, cluster: Cluster, detail: Any, tasks: list[str], streams: list[str], lines: bool
+    args: Namespace, context: Context, tasks: list[str], streams: list[str], lines: bool
 ) -> Iterator[dict[str, Any]]:
-    for event in cluster.follow(args.job, streams=streams, tasks=tasks or None, tail=args.tail, lines=lines):
-        if event.kind == "log":
-            yield record(event)
+    from openpaisdk.commands.following import Progress, ended, goes_on
+    from openpaisdk.core import LogLine
+
+    progress = Progress(args.job, context)
+    try:
+        for event in context.cluster().follow(
+            args.job, streams=streams, tasks=tasks or None, tail=args.tail, lines=lines
+        ):
+            if isinstance(event, LogLine):
+                yield record(event)
+            elif event.final:
+                context.say(ended(args.job, event.state, event.exit_code))
+            else:
+                progress.state(event.state.lower())
+    except KeyboardInterrupt:
+        context.interrupted(goes_on(args.job))
+        raise
 
 
 def _written(
@@ -83,20 +100,3 @@ def _written(
                 continue
             for piece in (text.removesuffix("\n").split("\n") if lines else [text]) if text else ():
                 yield {"task": label, "stream": stream, "text": piece}
-
-
-def record(event: Any) -> dict[str, Any]:
-    """A piece of log as data; the text of a whole line comes without its end."""
-    return {"task": event.task, "stream": event.stream, "text": event.text}
-
-
-def as_written(found: dict[str, Any]) -> str:
-    """The text of a piece, untouched."""
-    return str(found["text"])
-
-
-def marker(count: int) -> Callable[[dict[str, Any]], str]:
-    """The text of a line, marked with its task where there are several."""
-    if count == 1:
-        return lambda found: f"{found['text']}\n"
-    return lambda found: f"{found['task']}  {found['text']}\n"

@@ -27,7 +27,7 @@ def status_run(args: Namespace, context: Context) -> Result:
             Column("NAME", "name"),
             Column("STATE", shown_state, state=True),
             Column("TASKS", lambda row: _task_words(row["tasks"])),
-            Column("RETRIES", lambda row: row["retries"] or "", right=True),
+            Column("RETRIES", lambda row: row["retries"] or "", right=True, spare=1),
             Column("RAN", lambda row: duration(ran_for(row)), right=True),
             Column("EXIT", "exitCode", right=True),
         ),

@@ -8,6 +8,7 @@ from openpaisdk.commands.wording import duration, outcome_code, shown_state
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from typing import Any
 
     from openpaisdk.commands.context import Context
 
@@ -26,12 +27,18 @@ def wait_run(args: Namespace, context: Context) -> Result:
 
     cluster = context.cluster()
     end = None if args.timeout is None else monotonic() + args.timeout
-    rows = []
-    for position, name in enumerate(args.jobs):
-        more = f" and {len(args.jobs) - position - 1} more" if position + 1 < len(args.jobs) else ""
-        context.status(f"waiting for {name}{more}")
-        left = None if end is None else max(0.0, end - monotonic())
-        rows.append(dict(outcome(cluster.wait(name, timeout=left))))
+    rows: list[dict[str, Any]] = []
+    try:
+        for position, name in enumerate(args.jobs):
+            more = f" and {len(args.jobs) - position - 1} more" if position + 1 < len(args.jobs) else ""
+            context.status(f"waiting for {name}{more}")
+            left = None if end is None else max(0.0, end - monotonic())
+            rows.append(dict(outcome(cluster.wait(name, timeout=left))))
+    except KeyboardInterrupt:
+        from openpaisdk.commands.following import goes_on
+
+        context.interrupted(goes_on(*args.jobs[len(rows) :]))
+        raise
     context.clear_status()
     view = View(
         "table",

@@ -25,6 +25,11 @@ def terminal_width() -> int:
         return 80
 
 
+def colourful() -> bool:
+    """Whether colours are wanted (https://no-color.org) and can be shown."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 def split_words(words: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """Options for every command that stand before the verb, the group and verb, and the rest as it is."""
     options: list[str] = []

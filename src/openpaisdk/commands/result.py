@@ -9,17 +9,27 @@ if TYPE_CHECKING:
 
 
 class Column:
-    """One column of a table: a title and where its text comes from in a row."""
+    """One column of a table: a title and where its text comes from in a row.
 
-    __slots__ = ("cell", "right", "state", "title")
+    On a narrow terminal the columns with the highest `spare` are left out first; 0 stays.
+    """
+
+    __slots__ = ("cell", "right", "spare", "state", "title")
 
     def __init__(
-        self, title: str, cell: str | Callable[[Any], object], *, right: bool = False, state: bool = False
+        self,
+        title: str,
+        cell: str | Callable[[Any], object],
+        *,
+        right: bool = False,
+        state: bool = False,
+        spare: int = 0,
     ) -> None:
         self.title = title
         self.cell = cell
         self.right = right
         self.state = state
+        self.spare = spare
 
     def text(self, row: Any) -> str:
         value = row.get(self.cell) if isinstance(self.cell, str) else self.cell(row)

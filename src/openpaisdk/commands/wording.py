@@ -33,14 +33,16 @@ def duration(seconds: float | None) -> str:
 
 
 def ago(milliseconds: float | None, now: float | None = None) -> str:
+    """now, 80 s ago, 95 min ago, 30 h ago, 3 d ago: one number, for a column."""
     if milliseconds is None:
         return ""
-    seconds = (time.time() if now is None else now) - milliseconds / 1000
-    return (
-        "now"
-        if seconds < 1
-        else f"{duration(int(seconds) if seconds < 10 else seconds).replace('.0', '')} ago"
-    )
+    seconds = int((time.time() if now is None else now) - milliseconds / 1000)
+    if seconds < 1:
+        return "now"
+    for size, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {name} ago"
+    return f"{seconds} s ago"
 
 
 def ran_for(status: Any, now: float | None = None) -> float | None:
@@ -95,6 +97,25 @@ def shown_state(status: Any) -> str:
     if status.get("executionType") == "STOP" and state not in ENDED:
         return "stopping"
     return state.lower()
+
+
+def wrapped(text: str, width: int, indent: str = "  ") -> str:
+    """No word is cut at the edge; what ` · ` separates is put on lines of its own, for copying."""
+    if len(text) < width:
+        return text
+    from textwrap import wrap
+
+    lines: list[str] = []
+    for position, part in enumerate(text.split(" · ")):
+        lines += wrap(
+            part,
+            width - 1,
+            initial_indent=indent if position else "",
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    return "\n".join(lines)
 
 
 def outcome_code(states: Iterable[str]) -> int:

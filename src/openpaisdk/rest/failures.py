@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 _BY_CODE: dict[str, type[errors.OpenPAIError]] = {
     "BadConfigurationError": errors.ConfigError,
-    "NoJobError": "`opai job list` shows your jobs; another user's is written USER~NAME",
     "ConflictJobError": errors.ConflictError,
     "ConflictUserError": errors.ConflictError,
     "ConflictVcError": errors.ConflictError,

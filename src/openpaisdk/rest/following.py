@@ -26,6 +26,8 @@ FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
 OUTAGE = 300.0
 _LONGEST_QUERY = 4000
+# A log without line breaks is not gathered for ever.
+LONGEST_LINE = 1_000_000
 
 
 class LogLine:
@@ -96,7 +98,9 @@ class LineJoiner:
         *whole, rest = ((before.text if before else "") + piece.text).split("\n")
         for text in whole:
             yield LogLine(piece.task, piece.stream, text, piece.at, piece.offset)
-        if rest:
+        if len(rest) > LONGEST_LINE:
+            yield LogLine(piece.task, piece.stream, rest, piece.at, piece.offset)
+        elif rest:
             self._open[key] = LogLine(piece.task, piece.stream, rest, piece.at, piece.offset)
 
     def flush(self) -> Iterator[LogLine]:

@@ -28,6 +28,16 @@ OPERATIONS = [
         None,
     ),
     ("server_status", (), {}, "GET /server", {}, None, {"pid": 1}, None),
+    (
+        "signal",
+        ("mine", "checkpoint"),
+        {"task": "worker/0"},
+        "POST /jobs/me~mine/signal",
+        {},
+        {"name": "checkpoint", "task": "worker/0"},
+        {"tasks": ["worker/0"]},
+        ["worker/0"],
+    ),
     ("stop_server", (), {}, "POST /server/stop", {}, None, {"message": "ok"}, None),
     (
         "login",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,15 @@ CASES = [
     ["default", "add", "image=ubuntu", "gpu=2"],
     ["default", "list"],
     ["default", "remove", "vc"],
+    ["output", "list", "-j", "one"],
+    ["output", "download", "-j", "one", "--to", "got"],
+    ["output", "peek", "-j", "one", "--stdin"],
+    ["storage", "list", "FILES"],
+    ["storage", "status", "FILES/job.yaml"],
+    ["storage", "upload", "job.yaml", "FILES/copy.yaml"],
+    ["storage", "download", "FILES/job.yaml", "back.yaml"],
+    ["storage", "mkdir", "FILES/new"],
+    ["storage", "delete", "FILES/job.yaml"],
     ["completion", "bash"],
     ["completion", "zsh"],
     ["completion", "fish"],
@@ -98,6 +108,11 @@ def prepare(folder: Path) -> FakePAI:
     pai.logs["one"] = [("worker/0", "stdout", "epoch 1\nepo"), ("worker/0", "stdout", "ch 2\n")]
     (folder / "job.yaml").write_text(JOB)
     (folder / "nb.ipynb").write_text('{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": []}')
+    for path in ("files/job.yaml", "files/jobs/one/output/model.pt"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(JOB)
+        os.utime(folder / path, (1_700_000_000, 1_700_000_000))
+    os.utime(folder / "files/jobs", (1_700_000_000, 1_700_000_000))
     (folder / "wrong.yaml").write_text(JOB.replace("instances: 1", "instances: two"))
     return pai
 
@@ -109,6 +124,7 @@ def fresh(folder: Path, monkeypatch: pytest.MonkeyPatch) -> FakePAI:
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("OPENPAI_HOME", str(folder / "home"))
+    monkeypatch.setenv("OPAI_WORKSPACE", f"file://{folder}/files")
     save_cluster(ClusterConfig("lab", "http://pai.example.org", user="ann", passwd="secret"))
     Engine().process(["default", "add", "vc=default"])
     Engine().process(["job", "create", "-j", "begun", "-i", "ubuntu"])
@@ -125,17 +141,21 @@ def without_folder(data: object, folder: Path) -> object:
 def test_engine_and_json_are_equal(
     argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def here(folder: str) -> list[str]:
+        return [word.replace("FILES", f"file://{tmp_path / folder}/files") for word in argv]
+
     pai = fresh(tmp_path / "first", monkeypatch)
-    data = engine_for(pai).process(argv)
+    data = engine_for(pai).process(here("first"))
     assert capsys.readouterr().out == "", "the engine prints nothing"
 
     pai = fresh(tmp_path / "second", monkeypatch)
-    main([argv[0], "-o", "json", *argv[1:]], engine_for(pai))
+    words = here("second")
+    main([words[0], "-o", "json", *words[1:]], engine_for(pai))
     shown = json.loads(capsys.readouterr().out)
     assert without_folder(shown, tmp_path / "second") == without_folder(data, tmp_path / "first")
 
     pai = fresh(tmp_path / "third", monkeypatch)
-    main(["-o", "yaml", *argv], engine_for(pai))
+    main(["-o", "yaml", *here("third")], engine_for(pai))
     as_yaml = yaml.safe_load(capsys.readouterr().out)
     assert without_folder(as_yaml, tmp_path / "third") == without_folder(data, tmp_path / "first")
 

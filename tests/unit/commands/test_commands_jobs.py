@@ -10,8 +10,8 @@ import pytest
 
 from openpaisdk.cli.main import main
 from openpaisdk.engine import Engine
-from openpaisdk.job.words import install_lines
 from openpaisdk.errors import ConflictError, InvalidJobError, NotFoundError, QuotaError, UsageError
+from openpaisdk.job.words import install_lines
 from support.fake_pai import FakePAI, engine_for
 
 JOB = """\
@@ -84,7 +84,7 @@ def test_follow_shows_the_jobs_own_output(
     assert main(["job", "sub", "--no-source", "-j", "t", "--follow", "ls"], engine) == 0
     shown = capsys.readouterr()
     assert shown.out == "epoch 1\n50%\r100%\n"
-    assert shown.err == "warn\nt  succeeded in 4.2 s\n"
+    assert shown.err == "warn\nt  succeeded in 4.2 s · opai output download -j t\n"
 
 
 @pytest.mark.parametrize(("flag", "exit_code", "word"), [("--follow", 3, "failed"), ("--wait", 3, "failed")])
@@ -291,12 +291,37 @@ def test_detail_for_people(engine: Engine, pai: FakePAI, capsys: pytest.CaptureF
     assert "ssh -p 23660 root@10.0.0.5" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "words", [["logs", "-f", "one"], ["wait", "one"], ["sub", "--no-source", "-j", "one", "--follow", "ls"]]
+)
+def test_ctrl_c_says_that_the_job_goes_on(
+    words: list[str],
+    engine: Engine,
+    pai: FakePAI,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from openpaisdk.core import Cluster
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    if words[0] != "sub":
+        pai.add("one")
+    monkeypatch.setattr(Cluster, "wait", interrupted)
+    monkeypatch.setattr(Cluster, "follow", interrupted)
+    assert main(["job", *words], engine) == 130
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err == "one goes on · opai job logs -f one · opai job stop one\n"
+
+
 def test_logs(engine: Engine, pai: FakePAI, capsys: pytest.CaptureFixture[str]) -> None:
     pai.add("one")
     pai.logs["one"] = [("worker/0", "stdout", "a\nb"), ("worker/0", "stderr", "oops\n")]
     assert main(["job", "logs", "-f", "one"], engine) == 0
     shown = capsys.readouterr()
-    assert (shown.out, shown.err) == ("a\nb", "oops\n")
+    assert (shown.out, shown.err) == ("a\nb", "oops\none  succeeded\n")
     assert engine.process(["job", "logs", "-f", "one"]) == [
         {"task": "worker/0", "stream": "stdout", "text": "a"},
         {"task": "worker/0", "stream": "stderr", "text": "oops"},

@@ -194,6 +194,54 @@ def test_status_line_only_on_a_terminal() -> None:
     assert talk.getvalue() == "\r\x1b[2Kwaiting\r\x1b[2Kdone\n"
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int = 50) -> tuple[Context, Terminal]:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    screen = Terminal()
+    return Context(talk=screen, log=(screen, screen), terminal=True), screen
+
+
+def test_words_get_a_line_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after a job that ended without a line break, and after `^C`."""
+    context, screen = on_a_terminal(monkeypatch)
+    context.write_log("50%")
+    context.say("done")
+    assert screen.getvalue() == "50%\ndone\n"
+    context, screen = on_a_terminal(monkeypatch)
+    context.write_log("line\n")
+    context.interrupted("t goes on")
+    context.interrupted()
+    assert screen.getvalue() == "line\n\nt goes on\n"
+    context, screen = on_a_terminal(monkeypatch)
+    context.status("waiting")
+    context.interrupted("t goes on")
+    assert screen.getvalue() == "\r\x1b[2Kwaiting\r\x1b[2Kt goes on\n"
+
+
+def test_words_are_not_cut_at_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    context, screen = on_a_terminal(monkeypatch, 40)
+    context.say("train-8f3a goes on · opai job logs -f train-8f3a · opai job stop train-8f3a")
+    assert screen.getvalue() == (
+        "train-8f3a goes on\n  opai job logs -f train-8f3a\n  opai job stop train-8f3a\n"
+    )
+
+
+@pytest.mark.parametrize(("value", "coloured"), [("1", False), ("", True), (None, True)])
+def test_no_color(value: str | None, coloured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", value) if value is not None else monkeypatch.delenv(
+        "NO_COLOR", raising=False
+    )
+    assert main(["nonsense"]) == 2
+    assert ("\x1b[" in screen.getvalue()) is coloured
+
+
 def test_many_rows_stay_small(pai: FakePAI) -> None:
     """10,000 rows pass through without being held: the peak stays far below what they would take."""
     import tracemalloc

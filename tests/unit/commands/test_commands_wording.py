@@ -30,7 +30,11 @@ def test_ago() -> None:
     assert wording.ago(None) == ""
     assert wording.ago(1000_000, 1000.2) == "now"
     assert wording.ago(1000_000, 1003.7) == "3 s ago"
-    assert wording.ago(1000_000, 1185) == "3 min 5 s ago"
+    assert wording.ago(1000_000, 1080) == "80 s ago"
+    assert wording.ago(1000_000, 1185) == "3 min ago"
+    assert wording.ago(1000_000, 1000 + 95 * 60) == "95 min ago"
+    assert wording.ago(1000_000, 1000 + 47 * 3600) == "47 h ago"
+    assert wording.ago(1000_000, 1000 + 75 * 3600) == "3 d ago"
 
 
 def test_amounts() -> None:
