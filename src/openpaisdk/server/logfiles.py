@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Generator
 from pathlib import Path
+from typing import NamedTuple
 
 PIECE = 64 * 1024
 
@@ -23,6 +25,39 @@ def open_log(path: Path) -> int | None:
 
 def size_of(fd: int) -> int:
     return os.fstat(fd).st_size
+
+
+def size_at(path: Path) -> int | None:
+    """The size of a plain file, None where there is none."""
+    fd = open_log(path)
+    if fd is None:
+        return None
+    try:
+        return size_of(fd)
+    finally:
+        os.close(fd)
+
+
+class Part(NamedTuple):
+    """Bytes of a file from `start` up to `end`."""
+
+    path: Path
+    start: int
+    end: int
+
+
+def pieces(part: Part, most: int) -> Generator[bytes, None, None]:
+    """The bytes of a part, at most so many at a time; fewer than there should be of a file cut short."""
+    fd = open_log(part.path)
+    if fd is None:
+        return
+    try:
+        at = part.start
+        while data := os.pread(fd, min(most, part.end - at), at):
+            at += len(data)
+            yield data
+    finally:
+        os.close(fd)
 
 
 def whole_characters(data: bytes) -> int:

@@ -6,13 +6,15 @@ import asyncio
 import json
 import os
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from openpaisdk.server.follow import Choice, JobFollower
-from openpaisdk.server.logfiles import Tail, open_log, start_of_last_lines, whole_characters
+from openpaisdk.server.logfiles import Part, Tail, open_log, pieces, start_of_last_lines, whole_characters
+from openpaisdk.server.routes.logs import CHUNK
 
 LOGS = "/api/v2/jobs/ann~job/attempts/0/taskRoles/worker/taskIndex/0/attempts/0/logs"
 
@@ -201,6 +203,28 @@ def test_ranges_offsets_and_ends(server, spec):
         assert server.client.get(f'/api/v2/jobs/ann~job/follow?positions={{"a":{bad}}}').status == 400
     for name in ("..%2f..%2fserver.db", "intent.json", "env.sh"):
         assert server.client.get(f"{LOGS}/{name}").code == "NoTaskLogError"
+
+
+def test_long_logs_are_sent_whole_and_in_pieces(server, spec):
+    server.submit(spec(command="sleep 9"))
+    server.running()
+    long, errors = "0123456789abcde\n" * 200_000, "oops\n" * 2000
+    for _ in range(25):
+        server.world.print(server.handle(), long)
+    server.world.print(server.handle(), errors, "stderr")
+    open_before = set(os.listdir("/proc/self/fd"))
+    for name, expected in (("stdout", 25 * long), ("all", 25 * long + errors)):
+        reply = server.client.get(f"{LOGS}/{name}")
+        assert reply.status == 200 and reply.headers["content-length"] == str(len(expected))
+        assert reply.text == expected
+    assert server.client.get(f"{LOGS}/all?tail-mode=true").text == (long + errors)[-16384:]
+    server.client.get(f"{LOGS}/stdout?offset=-5")
+    assert set(os.listdir("/proc/self/fd")) <= open_before
+    tracemalloc.start()
+    part = Part(server.services.launcher.log_path(server.handle(), "stdout"), 0, 25 * len(long))
+    assert sum(len(piece) for piece in pieces(part, CHUNK)) == 25 * len(long)
+    assert tracemalloc.get_traced_memory()[1] < 4 * CHUNK
+    tracemalloc.stop()
 
 
 def test_a_link_in_place_of_a_log_is_not_followed(tmp_path):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import os
 import re
+import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -19,7 +19,7 @@ from openpaisdk.errors import AccessError, NotFoundError, UsageError
 from openpaisdk.server import views
 from openpaisdk.server.follow import Choice, JobFollower, stream_log
 from openpaisdk.server.http import Call, endpoint
-from openpaisdk.server.logfiles import Tail, open_log, size_of
+from openpaisdk.server.logfiles import Part, Tail, pieces, size_at
 from openpaisdk.server.routes.jobs import find_job, no_job
 from openpaisdk.server.rows import JobRow, TaskRow
 
@@ -31,6 +31,7 @@ TAIL_BYTES = 16384
 CHUNK = 256 * 1024
 LARGEST_OFFSET = 2**53
 _RANGE = re.compile(r"bytes=(\d{0,15})-(\d{0,15})\Z")
+PLAIN = "text/plain; charset=utf-8"
 _EVENTS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
@@ -160,7 +161,7 @@ async def read_log(call: Call) -> Response:
     files = _files(call, task)
     name = call.path["name"]
     if name == "all":
-        return await _read_all(files, tail=_wants_tail(call))
+        return _read_all(files, tail=_wants_tail(call))
     path = files.get(name)
     if path is None:
         raise no_log(job.path, f"{task.role}/{task.idx} {name}")
@@ -173,42 +174,38 @@ def _wants_tail(call: Call) -> bool:
     return "true" in (call.query.tail_mode, call.query.tailMode)
 
 
-async def _read_all(files: dict[str, Path], *, tail: bool) -> Response:
+def _read_all(files: dict[str, Path], *, tail: bool) -> Response:
     """Both streams one after the other: they are kept apart, so how they were interleaved is not known."""
-
-    def read() -> bytes:
-        parts = []
-        for name in ("stdout", "stderr"):
-            fd = open_log(files[name]) if name in files else None
-            if fd is not None:
-                with os.fdopen(fd, "rb") as file:
-                    file.seek(max(0, size_of(fd) - TAIL_BYTES) if tail else max(0, size_of(fd) - (64 << 20)))
-                    parts.append(file.read())
-        return b"".join(parts)
-
-    body = await asyncio.to_thread(read)
-    body = body[-TAIL_BYTES:] if tail else body
-    return Response(body, 206 if tail else 200, media_type="text/plain; charset=utf-8")
+    parts: list[Part] = []
+    room = TAIL_BYTES if tail else sys.maxsize
+    for name in ("stderr", "stdout"):
+        size = size_at(files[name]) if name in files else None
+        if size is not None:
+            parts.insert(0, Part(files[name], max(0, size - room), size))
+            room -= min(room, size)
+    return _send(parts, 206 if tail else 200, {})
 
 
 def _send_file(call: Call, job: JobRow, path: Path) -> Response:
-    fd = open_log(path)
-    if fd is None:
+    size = size_at(path)
+    if size is None:
         raise no_log(job.path, path.name)
-    size = size_of(fd)
     start, end, status = _span(call, size)
-    headers = {"accept-ranges": "bytes", "content-length": str(max(0, end - start))}
+    headers = {"accept-ranges": "bytes"}
     if status == 206:
         headers["content-range"] = f"bytes {start}-{end - 1}/{size}" if end > start else f"bytes */{size}"
     if status == 416:
-        os.close(fd)
         return Response(status_code=416, headers={"content-range": f"bytes */{size}"})
-    kind = "text/plain; charset=utf-8"
-    if end - start <= CHUNK:
-        data = os.pread(fd, end - start, start)
-        os.close(fd)
-        return Response(data, status, headers={**headers, "content-length": str(len(data))}, media_type=kind)
-    return StreamingResponse(_chunks(fd, start, end), status, headers=headers, media_type=kind)
+    return _send([Part(path, start, end)], status, headers)
+
+
+def _send(parts: list[Part], status: int, headers: dict[str, str]) -> Response:
+    size = sum(part.end - part.start for part in parts)
+    if size <= CHUNK:
+        data = b"".join(piece for part in parts for piece in pieces(part, CHUNK))
+        return Response(data, status, headers=headers, media_type=PLAIN)
+    headers = {**headers, "content-length": str(size)}
+    return StreamingResponse(_chunks(parts), status, headers=headers, media_type=PLAIN)
 
 
 def _span(call: Call, size: int) -> tuple[int, int, int]:
@@ -230,16 +227,15 @@ def _span(call: Call, size: int) -> tuple[int, int, int]:
     return int(first), min(size, int(last) + 1) if last else size, 206
 
 
-async def _chunks(fd: int, start: int, end: int) -> AsyncIterator[bytes]:
-    try:
-        while start < end:
-            data = await asyncio.to_thread(os.pread, fd, min(CHUNK, end - start), start)
-            if not data:
-                return
-            start += len(data)
-            yield data
-    finally:
-        os.close(fd)
+async def _chunks(parts: list[Part]) -> AsyncIterator[bytes]:
+    """A piece at a time: logs have any size, and this memory is everybody's."""
+    for part in parts:
+        reading = pieces(part, CHUNK)
+        try:
+            while data := await asyncio.to_thread(next, reading, b""):
+                yield data
+        finally:
+            reading.close()
 
 
 def _follow_one(call: Call, job: JobRow, task: TaskRow, path: Path) -> Response:
