@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from openpaisdk.errors import ServerError
-from openpaisdk.storage.contract import Entry, part_name
+from openpaisdk.storage.contract import Crc, Entry, part_name
 from openpaisdk.storage.local import publish_new, taken, translate
 from openpaisdk.storage.trees import (
     SMALL,
@@ -116,12 +116,10 @@ def _place(target: str, contents: bytes, entry: Entry, overwrite: bool) -> None:
 
 
 def _fetch(store: Storage, remote: str, entry: Entry, target: str, overwrite: bool, told: Progress) -> None:
-    from hashlib import sha256
-
     if os.path.isdir(target) or (os.path.lexists(target) and not overwrite):
         raise taken(target)
     part = part_name(target, _key(entry))
-    digest = sha256()
+    digest = Crc()
     try:
         os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
         with open(part, "a+b") as file:
@@ -135,7 +133,7 @@ def _fetch(store: Storage, remote: str, entry: Entry, target: str, overwrite: bo
                 digest.update(block)
                 have += len(block)
                 told.add(len(block))
-        stored = store.checksum(remote)
+        stored = store.checksum(remote, "crc32")
         if have != entry.size or (stored is not None and stored != digest.hexdigest()):
             os.unlink(part)
             raise ServerError(f"{remote} changed or was damaged on the way", hint="fetch it again")

@@ -169,7 +169,7 @@ class FsspecStorage:
             self._try(self._fs.rm, path, real, recursive=recursive)
         return True
 
-    def checksum(self, path: str) -> str | None:
+    def checksum(self, path: str, kind: str = "sha256") -> str | None:
         """Not computed over there."""
         return None
 

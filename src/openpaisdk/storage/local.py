@@ -10,7 +10,7 @@ import os
 import stat
 
 from openpaisdk.errors import AccessError, ConflictError, NotFoundError, OpenPAIError, QuotaError, UsageError
-from openpaisdk.storage.contract import BLOCK, Entry, part_name, same_start
+from openpaisdk.storage.contract import BLOCK, Crc, Entry, part_name, same_start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,11 +113,11 @@ class LocalStorage:
             raise translate(error, path) from error
         return True
 
-    def checksum(self, path: str) -> str | None:
-        """SHA-256 of a file."""
+    def checksum(self, path: str, kind: str = "sha256") -> str | None:
+        """SHA-256 or CRC-32 of a file."""
         from hashlib import sha256
 
-        digest = sha256()
+        digest = Crc() if kind == "crc32" else sha256()
         for block in self.read(path):
             digest.update(block)
         return digest.hexdigest()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from openpaisdk.errors import NotFoundError, ServerError
-from openpaisdk.storage.contract import Entry, FileSource
+from openpaisdk.storage.contract import Crc, Entry, FileSource
 from openpaisdk.storage.ignore import rules_for
 from openpaisdk.storage.local import taken
 from openpaisdk.storage.trees import (
@@ -102,14 +102,12 @@ def _send_one(
 
 
 class _Counted(FileSource):
-    """A local file whose reading is progress, and whose digest is known at the end."""
+    """A local file whose reading is progress, and whose CRC-32 is known at the end."""
 
     def __init__(self, source: FileSource, told: Progress) -> None:
-        from hashlib import sha256
-
         super().__init__(source.path)
         self._told = told
-        self._digest = sha256()
+        self._digest = Crc()
         self._hashed = 0
 
     def blocks(self, offset: int, end: int) -> Iterator[bytes]:
@@ -123,7 +121,7 @@ class _Counted(FileSource):
             yield block
 
     def digest(self) -> str:
-        """SHA-256 of the whole file, reading only what was not sent."""
+        """CRC-32 of the whole file, reading only what was not sent."""
         for block in super().blocks(self._hashed, self.size):
             self._digest.update(block)
             self._told.add(len(block))
@@ -134,7 +132,7 @@ class _Counted(FileSource):
 def _send(store: Storage, source: FileSource, target: str, overwrite: bool, told: Progress) -> None:
     counted = _Counted(source, told)
     store.write(target, counted, overwrite=overwrite)
-    stored = store.checksum(target)
+    stored = store.checksum(target, "crc32")
     if stored is not None and stored != counted.digest():
         store.remove(target)
         raise ServerError(f"{target} arrived damaged and was deleted", hint="send it again")

@@ -133,14 +133,14 @@ class WebHDFS:
             )
         part = part_name(path, source.key)
         have = self._continue(part, source)
-        while have < source.size or not source.size:
-            end = min(have + SEGMENT, source.size)
-            verb, op = ("PUT", "CREATE") if not have else ("POST", "APPEND")
-            more = {"overwrite": True} if not have else {}
-            self._put(verb, op, part, source, have, end, **more)
+        if not have:
+            # Our server keeps what arrived of an append, but nothing of a file that was never whole.
+            have = 0 if self.ours else min(SEGMENT, source.size)
+            self._put("PUT", "CREATE", part, source, 0, have, overwrite=True)
+        while have < source.size:
+            end = source.size if self.ours else min(have + SEGMENT, source.size)
+            self._put("POST", "APPEND", part, source, have, end)
             have = end
-            if not source.size:
-                break
         if self.stat(part).size != source.size:
             raise ServerError(f"{path}: not all of it arrived", hint="the same command again goes on")
         self._publish(part, path, overwrite)
@@ -195,22 +195,22 @@ class WebHDFS:
         """Delete a file or a folder."""
         return bool(self.call("DELETE", "DELETE", path, recursive=recursive).json()["boolean"])
 
-    def checksum(self, path: str) -> str | None:
-        """SHA-256 on our own server; Hadoop's checksums are of another kind."""
+    def checksum(self, path: str, kind: str = "sha256") -> str | None:
+        """SHA-256 or CRC-32 on our own server; Hadoop's checksums are of another kind."""
         if not self.ours:
             return None
-        return str(self.call("GET", "GETFILECHECKSUM", path).json()["FileChecksum"]["bytes"])
+        return str(self.call("GET", "GETFILECHECKSUM", path, algorithm=kind).json()["FileChecksum"]["bytes"])
 
     def write_many(self, folder: str, files: dict[str, bytes], *, overwrite: bool = False) -> None:
         """Make many small files below a folder in one request; only our own server can. Repeatable."""
-        from hashlib import sha256
+        from zlib import crc32
 
         body = b"".join(
             _HEAD.pack(len(name.encode()), len(contents)) + name.encode() + contents
             for name, contents in files.items()
         )
-        found = self.call("POST", "UNPACK", folder, body=body, overwrite=overwrite).json()["sha256"]
-        wrong = [name for name, contents in files.items() if found.get(name) != sha256(contents).hexdigest()]
+        found = self.call("POST", "UNPACK", folder, body=body, overwrite=overwrite).json()["crc32"]
+        wrong = [name for name, contents in files.items() if found.get(name) != f"{crc32(contents):08x}"]
         if wrong:
             raise ServerError(f"{folder}/{wrong[0]} arrived damaged", hint="send it again with --overwrite")
 

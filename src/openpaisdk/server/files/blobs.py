@@ -140,7 +140,7 @@ class IncomingBlob:
             os.makedirs(folder, mode=0o700, exist_ok=True)
             self._fd = os.open(self._path, flags, 0o444)
 
-    def write(self, chunks: Sequence[bytes]) -> None:
+    def write(self, chunks: Sequence[bytes | memoryview]) -> None:
         """Take more of the contents."""
         for chunk in chunks:
             self._digest.update(chunk)
@@ -176,7 +176,7 @@ class IncomingManifest:
         self._sha256 = sha256
         self._text = bytearray()
 
-    def write(self, chunks: Sequence[bytes]) -> None:
+    def write(self, chunks: Sequence[bytes | memoryview]) -> None:
         """Take more of the text."""
         for chunk in chunks:
             self._text += chunk

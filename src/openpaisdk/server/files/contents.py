@@ -92,7 +92,7 @@ async def unpack(files: Files, disk: Disk, exchange: Exchange) -> None:
         unpacking.finish()
     finally:
         await disk.run(unpacking.discard)
-    await exchange.answer({"files": unpacking.files, "bytes": unpacking.bytes, "sha256": unpacking.digests})
+    await exchange.answer({"files": unpacking.files, "bytes": unpacking.bytes, "crc32": unpacking.checksums})
 
 
 async def pack(files: Files, disk: Disk, exchange: Exchange) -> None:

@@ -4,14 +4,15 @@
 # ruff: noqa: PTH108, PTH112, PTH118, PTH119, PTH120
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import stat
 import threading
+import zlib
 from collections.abc import Sequence
 
 from openpaisdk.errors import ConflictError, NotFoundError
+from openpaisdk.server.files.digests import show_crc
 from openpaisdk.server.files.operations import Files
 from openpaisdk.server.files.paths import Place
 
@@ -25,8 +26,9 @@ class NewFile:
         self._files = files
         self._place = place
         self._overwrite = overwrite
-        self._digest = hashlib.sha256()
+        self._crc = 0
         self._admitted = 0
+        self.quick = not files.quota.limit  # counting what a home holds may take long
         self.size = 0
         require_free(files, place, overwrite)
         files.admit(place, 1)
@@ -37,22 +39,23 @@ class NewFile:
         """Refuse at once what cannot fit, where the size is told beforehand."""
         self._files.admit(self._place, size)
 
-    def write(self, chunks: Sequence[bytes]) -> None:
+    def write(self, chunks: Sequence[bytes | memoryview]) -> None:
         """Take more of the contents."""
-        self.size += _write_all(self._fd, chunks, self._digest)
+        self._crc = _write_all(self._fd, chunks, self._crc)
+        self.size += sum(map(len, chunks))
         if self.size - self._admitted > _COUNT_EVERY:
             self._files.admit(self._place, self.size)
             self._admitted = self.size
 
     def commit(self) -> str:
-        """Put the whole file in its place; the SHA-256 is the answer."""
+        """Put the whole file in its place; its CRC-32 is the answer."""
         self._files.admit(self._place, self.size)
         parent = os.path.dirname(self._place.real)
         try:
             self._files.area.make_folders(parent)
         except NotADirectoryError:
             raise ConflictError(f"A part of {self._place.logical} is a file, not a folder.") from None
-        self._files.digests.remember(self._fd, self._digest)
+        self._files.digests.remember(self._fd, {"crc32": show_crc(self._crc)})
         folder = self._files.area.open_folder(parent)
         try:
             name = os.path.basename(self._place.real)
@@ -68,7 +71,7 @@ class NewFile:
             os.close(folder)
         self._close()
         self._files.count(self._place, self.size)
-        return self._digest.hexdigest()
+        return show_crc(self._crc)
 
     def discard(self) -> None:
         """Leave no trace."""
@@ -94,6 +97,7 @@ class Appending:
     def __init__(self, files: Files, place: Place) -> None:
         self._files = files
         self._place = place
+        self.quick = not files.quota.limit
         self.size = 0
         if not os.path.lexists(place.real):
             raise NotFoundError(f"File does not exist: {place.logical}")
@@ -109,51 +113,46 @@ class Appending:
             raise ConflictError(
                 f"{place.logical} is being appended to by another request.", hint="Try again."
             )
-        self._digest = files.digests.recall(self._fd)
+        known = files.digests.recall(self._fd).get("crc32")
+        self._crc = int(known, 16) if known else None if found.st_size else 0
 
     def expect(self, size: int) -> None:
         """Refuse at once what cannot fit, where the size is told beforehand."""
         self._files.admit(self._place, size)
 
-    def write(self, chunks: Sequence[bytes]) -> None:
+    def write(self, chunks: Sequence[bytes | memoryview]) -> None:
         """Take more of the contents."""
-        self._files.admit(self._place, sum(map(len, chunks)))
-        try:
-            written = _write_all(self._fd, chunks, self._digest)
-        except OSError:
-            self._digest = None
-            raise
+        written = sum(map(len, chunks))
+        self._files.admit(self._place, written)
+        crc, self._crc = self._crc, None  # unknown again should the disk refuse a part of it
+        crc_after = _write_all(self._fd, chunks, crc or 0)
+        self._crc = None if crc is None else crc_after
         self.size += written
         self._files.count(self._place, written)
 
     def commit(self) -> str:
-        """End it; the SHA-256 of the whole file is the answer where it is known."""
-        digest = self._digest
+        """End it; the CRC-32 of the whole file is the answer where it is known."""
         self.discard()
-        return digest.hexdigest() if digest else ""
+        return "" if self._crc is None else show_crc(self._crc)
 
     def discard(self) -> None:
         """End it, keeping what has arrived."""
         if self._fd >= 0:
-            if self._digest is not None:
-                self._files.digests.remember(self._fd, self._digest)
+            if self._crc is not None:
+                self._files.digests.remember(self._fd, {"crc32": show_crc(self._crc)})
             os.close(self._fd)
             self._fd = -1
             with self._lock:
                 self._busy.discard(self._key)
 
 
-def _write_all(fd: int, chunks: Sequence[bytes], digest: hashlib._Hash | None) -> int:
-    total = sum(map(len, chunks))
-    if digest is not None:
-        for chunk in chunks:
-            digest.update(chunk)
-    written = os.writev(fd, chunks) if chunks else 0
-    if written < total:
-        rest = memoryview(b"".join(chunks))
-        while written < total:
-            written += os.write(fd, rest[written:])
-    return total
+def _write_all(fd: int, chunks: Sequence[bytes | memoryview], crc: int) -> int:
+    for chunk in chunks:
+        crc = zlib.crc32(chunk, crc)
+        rest = memoryview(chunk)
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+    return crc
 
 
 def require_free(files: Files, place: Place, overwrite: bool) -> None:

@@ -162,12 +162,12 @@ class Files:
         fd = self.area.open_file(place, os.O_RDONLY)
         try:
             found = os.fstat(fd)
-            digest = self.digests.recall(fd)
+            known = self.digests.recall(fd)
             accessed = found.st_atime_ns if accessed_ms < 0 else accessed_ms * 1_000_000
             modified = found.st_mtime_ns if modified_ms < 0 else modified_ms * 1_000_000
             os.utime(fd, ns=(accessed, modified))
-            if digest is not None:
-                self.digests.remember(fd, digest)
+            if known:
+                self.digests.remember(fd, known)
         finally:
             os.close(fd)
 
@@ -183,11 +183,11 @@ class Files:
         finally:
             os.close(fd)
 
-    def checksum(self, place: Place) -> str:
-        """SHA-256 of a file's contents in hexadecimal."""
+    def checksum(self, place: Place, kind: str = "sha256") -> str:
+        """SHA-256 or CRC-32 of a file's contents in hexadecimal."""
         fd = self.open_for_reading(place)[0]
         try:
-            return self.digests.compute(fd).hexdigest()
+            return self.digests.compute(fd, kind)
         finally:
             os.close(fd)
 

@@ -23,7 +23,7 @@ _LONGEST_NAME = 4096
 class Member(Protocol):
     """A file being unpacked: it is written, then committed or discarded."""
 
-    def write(self, chunks: Sequence[bytes]) -> None: ...
+    def write(self, chunks: Sequence[bytes | memoryview]) -> None: ...
     def commit(self) -> str: ...
     def discard(self) -> None: ...
 
@@ -40,7 +40,7 @@ class Unframing:
         self.files = 0
         self.bytes = 0
 
-    def write(self, chunks: Sequence[bytes]) -> None:
+    def write(self, chunks: Sequence[bytes | memoryview]) -> None:
         """Take more of the body."""
         for chunk in chunks:
             self._buffer += chunk
@@ -67,7 +67,7 @@ class Unframing:
         self.bytes += at
         del self._buffer[:at]
 
-    def committed(self, name: str, sha256: str) -> None:
+    def committed(self, name: str, checksum: str) -> None:
         """Hear of a file that is in its place."""
 
     def _head(self, view: memoryview, at: int) -> tuple[str, int, int] | None:
@@ -105,11 +105,11 @@ class Unpacking(Unframing):
         self._files = files
         self._place = place
         self._overwrite = overwrite
-        self.digests: dict[str, str] = {}
+        self.checksums: dict[str, str] = {}
 
-    def committed(self, name: str, sha256: str) -> None:
-        """Keep the digest, which the sender compares with its own."""
-        self.digests[name] = sha256
+    def committed(self, name: str, checksum: str) -> None:
+        """Keep the CRC-32, which the sender compares with its own."""
+        self.checksums[name] = checksum
 
     def _start(self, name: str, size: int) -> NewFile:
         if name.startswith("/"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
@@ -13,14 +14,16 @@ from starlette.types import Receive, Scope, Send
 from openpaisdk.errors import UsageError
 
 BLOCK = 1 << 20
-_MOST_PIECES = 512
+_TAKEN = 512 << 10
+_GIVEN = 256 << 10
+_SLOW_SECONDS = 0.01
 T = TypeVar("T")
 
 
 class Sink(Protocol):
     """Where contents go: `write` blocks and may raise."""
 
-    def write(self, chunks: Sequence[bytes]) -> None: ...
+    def write(self, chunks: Sequence[bytes | memoryview]) -> None: ...
 
 
 class Disk:
@@ -51,46 +54,75 @@ async def body_of(receive: Receive) -> AsyncIterator[bytes]:
 
 
 async def take(disk: Disk, pieces: AsyncIterator[bytes], sink: Sink, expected: int | None) -> int:
-    """Write a body into a sink in large blocks, receiving the next one while the last is written."""
-    total = gathered = 0
-    block: list[bytes] = []
+    """Write a body into a sink in large blocks, receiving the next one while the last is written.
+
+    Two buffers take turns: keeping the pieces themselves would cost fresh memory for each, which is slower
+    than copying them.
+    """
+    total = await _take_at_once(pieces, sink) if getattr(sink, "quick", False) else 0
+    filled = 0
+    free = [bytearray(_room(expected))]
     writing: asyncio.Future[None] | None = None
     try:
         async for piece in pieces:
-            block.append(piece)
-            gathered += len(piece)
-            if gathered >= BLOCK or len(block) >= _MOST_PIECES:
-                if writing is not None:
-                    await writing
-                writing = asyncio.ensure_future(disk.run(sink.write, block))
-                total, gathered, block = total + gathered, 0, []
+            rest = memoryview(piece)
+            while rest:
+                count = min(len(rest), len(free[0]) - filled)
+                free[0][filled : filled + count] = rest[:count]
+                filled, rest = filled + count, rest[count:]
+                if filled == len(free[0]):
+                    if writing is not None:
+                        await writing
+                    writing = asyncio.ensure_future(disk.run(sink.write, [memoryview(free[0])]))
+                    total, filled = total + filled, 0
+                    if len(free) == 1:
+                        free.append(bytearray(_TAKEN))
+                    free.reverse()
     finally:
         if writing is not None:
             await writing
-    if block:
-        await disk.run(sink.write, block)
-    total += gathered
+    if filled:
+        await disk.run(sink.write, [memoryview(free[0])[:filled]])
+    total += filled
     if expected is not None and total != expected:
         raise UsageError(f"{expected:,} bytes were announced and {total:,} arrived.")
     return total
 
 
+async def _take_at_once(pieces: AsyncIterator[bytes], sink: Sink) -> int:
+    """Write pieces as they come, without a thread, until the disk is slow for the first time.
+
+    Memory takes a piece in microseconds, while it is still in the processor's cache: twice as fast as handing
+    it over. A disk that makes one write wait is left to the threads for the rest of the body.
+    """
+    total = 0
+    async for piece in pieces:
+        begun = time.perf_counter()
+        sink.write([piece])
+        total += len(piece)
+        if time.perf_counter() - begun > _SLOW_SECONDS:
+            break
+    return total
+
+
+def _room(expected: int | None) -> int:
+    return _TAKEN if expected is None else max(1, min(_TAKEN, expected))
+
+
 async def give(disk: Disk, fd: int, start: int, size: int, send: Send) -> None:
-    """Send a part of a file, reading the next block while the last is on its way."""
+    """Send a part of a file: at once while it is in memory, by threads as soon as the disk is slow."""
     end = start + size
-    coming = asyncio.ensure_future(disk.run(os.pread, fd, min(BLOCK, end - start), start))
-    try:
-        while start < end:
-            block = await coming
-            start += len(block)
-            if not block:
-                # The file was cut shorter while it was read: closing early tells the receiver.
-                raise ConnectionAbortedError("the file became shorter while it was read")
-            if start < end:
-                coming = asyncio.ensure_future(disk.run(os.pread, fd, min(BLOCK, end - start), start))
-            await send({"type": "http.response.body", "body": block, "more_body": start < end})
-    finally:
-        await asyncio.gather(coming, return_exceptions=True)
+    threads = False
+    while start < end:
+        count = min(_GIVEN, end - start)
+        begun = time.perf_counter()
+        block = await disk.run(os.pread, fd, count, start) if threads else os.pread(fd, count, start)
+        threads = time.perf_counter() - begun > _SLOW_SECONDS
+        start += len(block)
+        if not block:
+            # The file was cut shorter while it was read: closing early tells the receiver.
+            raise ConnectionAbortedError("the file became shorter while it was read")
+        await send({"type": "http.response.body", "body": block, "more_body": start < end})
 
 
 def content_length(scope: Scope) -> int | None:

@@ -81,8 +81,10 @@ async def _summary(files: Files, disk: Disk, exchange: Exchange) -> None:
 
 
 async def _checksum(files: Files, disk: Disk, exchange: Exchange) -> None:
-    found = await disk.run(files.checksum, exchange.place(files))
-    await exchange.answer({"FileChecksum": {"algorithm": "SHA-256", "bytes": found, "length": 32}})
+    kind = exchange.options.get("algorithm", "sha256").lower()
+    found = await disk.run(files.checksum, exchange.place(files), kind)
+    name = {"sha256": "SHA-256", "crc32": "CRC-32"}[kind]
+    await exchange.answer({"FileChecksum": {"algorithm": name, "bytes": found, "length": len(found) // 2}})
 
 
 async def _home(files: Files, disk: Disk, exchange: Exchange) -> None:
