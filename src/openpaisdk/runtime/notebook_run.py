@@ -37,9 +37,9 @@ def main(argv: "list[str]") -> int:
         runpy.run_path(path, run_name="__main__")
         return 0
     try:
-        import ipykernel  # type: ignore[import-not-found,unused-ignore]  # noqa: F401
-        import nbclient  # type: ignore[import-not-found,unused-ignore]  # noqa: F401
-        import nbformat  # type: ignore[import-not-found,unused-ignore]
+        import ipykernel  # noqa: F401
+        import nbclient  # noqa: F401
+        import nbformat
     except ImportError as error:
         sys.stderr.write(MISSING.format(sys.executable, error))
         return 126
@@ -60,10 +60,7 @@ class Execution:
 
     def run(self) -> int:
         from nbclient import NotebookClient
-        from nbclient.exceptions import (  # type: ignore[import-not-found,unused-ignore]
-            CellExecutionError,
-            DeadKernelError,
-        )
+        from nbclient.exceptions import CellExecutionError, DeadKernelError
 
         execution = self
 
@@ -152,7 +149,7 @@ def say(text: str) -> None:
 
 def write_html(notebook, target: str) -> None:  # type: ignore[no-untyped-def]
     try:
-        from nbconvert import HTMLExporter  # type: ignore[import-not-found,unused-ignore]
+        from nbconvert import HTMLExporter
     except ImportError:
         sys.stderr.write("no page of HTML: nbconvert is not installed in this job's Python\n")
         return
