@@ -77,7 +77,8 @@ def test_a_job_step_by_step(opai: Opai) -> None:
     opai("job", "create", "-j", "steps", "-i", "python:3.11")
     opai("job", "task", "-t", "ps", "-n", "2", "--cpu", "0", "--mem", "64", "echo", "ps")
     opai("job", "task", "-t", "worker", "--mem", "64", "--port", "data=2", "echo", "worker")
-    opai("job", "submit")
+    # Else the end of both `ps` would end the job, perhaps before the worker has printed anything.
+    opai("job", "submit", "--set", "taskRoles.ps.completion.minSucceededInstances=-1")
     kept = json.loads((opai.cwd / ".openpai" / "jobs" / "steps" / "config.json").read_text())
     assert set(kept["taskRoles"]) == {"ps", "worker"}
     opai("job", "wait", "steps")
