@@ -106,7 +106,9 @@ class Client:
         sent: list[dict[str, Any]] = []
 
         async def receive() -> dict[str, Any]:
-            return incoming.pop(0) if incoming else {"type": "http.disconnect"}
+            if not incoming:
+                await asyncio.Event().wait()  # this client stays to the end
+            return incoming.pop(0)
 
         async def send(message: dict[str, Any]) -> None:
             sent.append(message)
