@@ -1,4 +1,4 @@
-"""Moving bytes: 1 GiB against curl and nginx, 10,000 small files against the `hdfs` package, unchanged code again."""
+"""Moving bytes: 1 GiB against curl and nginx, 10,000 small files against `hdfs`, unchanged code again."""
 
 from __future__ import annotations
 
@@ -73,18 +73,17 @@ def one_large_file(server: ServerProcess, folder: Path, size: int, rounds: int) 
     taken: dict[str, list[float]] = {name: [] for name in ("ours up", "curl up", "ours down", "curl down")}
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with nginx(folder / "nginx") as other:
+        back = folder / "back"
+        steps = {
+            "ours up": lambda: upload(store, str(source), f"{home}/large", overwrite=True),
+            "curl up": lambda: subprocess.run(["curl", "-sf", "-T", source, f"{other}/large"], check=True),
+            "ours down": lambda: download(store, f"{home}/large", str(back)),
+            "curl down": lambda: subprocess.run(["curl", "-sf", "-o", back, f"{other}/large"], check=True),
+        }
         for _ in range(rounds):
-            taken["ours up"].append(
-                seconds(lambda: upload(store, str(source), f"{home}/large", overwrite=True))
-            )
-            curl = ["curl", "-sf", "-T", str(source), f"{other}/large"]
-            taken["curl up"].append(seconds(lambda: subprocess.run(curl, check=True)))
-            target = folder / "back"
-            taken["ours down"].append(seconds(lambda: download(store, f"{home}/large", str(target))))
-            target.unlink()
-            curl = ["curl", "-sf", "-o", str(target), f"{other}/large"]
-            taken["curl down"].append(seconds(lambda: subprocess.run(curl, check=True)))
-            target.unlink()
+            for name, step in steps.items():
+                taken[name].append(seconds(step))
+                back.unlink(missing_ok=True)
             store.remove(f"{home}/large")
             (folder / "nginx/www/large").unlink()
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
