@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 from measure import report
+
 from support.servers import ServerProcess
 
 TASKS = 500
@@ -52,14 +53,18 @@ def main() -> None:
             used = (sum(process.cpu_times()[:2]) - before) / (time.monotonic() - at)
             rest, reference = pss(process.pid), pss(bare.pid)
             bare.communicate()
-            report("server at rest", f"{rest:.0f} MB PSS, {rest / reference:.1f}x bare", "<= 60 MB", rest <= 60)
+            report(
+                "server at rest", f"{rest:.0f} MB PSS, {rest / reference:.1f}x bare", "<= 60 MB", rest <= 60
+            )
             report("CPU at rest", f"{used:.2%} of a core", "none", used < 0.001)
 
             began = time.monotonic()
             cluster.submit(spec(TASKS))
             cluster.wait("wide", until="running", timeout=120)
             while True:
-                states = [task["taskState"] for task in cluster.job("wide")["taskRoles"]["worker"]["taskStatuses"]]
+                states = [
+                    task["taskState"] for task in cluster.job("wide")["taskRoles"]["worker"]["taskStatuses"]
+                ]
                 if states.count("RUNNING") == TASKS:
                     break
             spent = time.monotonic() - began
@@ -68,7 +73,9 @@ def main() -> None:
                 line = child.info["cmdline"] or []
                 if folder in " ".join(line) and child.pid != process.pid and "sleep" not in line[0]:
                     ours += pss(child.pid)
-            report(f"{TASKS} tasks running", f"{ours / TASKS:.2f} MB of ours a task", "< 2 MB", ours / TASKS < 2)
+            report(
+                f"{TASKS} tasks running", f"{ours / TASKS:.2f} MB of ours a task", "< 2 MB", ours / TASKS < 2
+            )
             print(f"{TASKS} tasks started in {spent:.1f} s")
             cluster.stop("wide")
         finally:

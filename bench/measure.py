@@ -1,4 +1,4 @@
-"""Shared by the benches: interleaved medians, so that a noisy machine disturbs all sides alike, and a clean environment."""
+"""Shared by the benches: medians taken in turns, so that noise disturbs all sides alike, in a clean home."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ BARE = [sys.executable, "-c", "pass"]
 
 def environment(home: Path) -> dict[str, str]:
     """A person's environment with an empty home; byte code is cached, as after any first run."""
-    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE" and not k.startswith(("OPAI_", "PAI_"))}
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if k != "PYTHONDONTWRITEBYTECODE" and not k.startswith(("OPAI_", "PAI_"))
+    }
     return {**kept, "HOME": str(home), "OPENPAI_HOME": str(home / ".openpai")}
 
 

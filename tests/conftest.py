@@ -1,4 +1,4 @@
-"""What every test shares: an empty home, real parts that are loud when missing, and no process left behind."""
+"""What every test shares: an empty home, real parts that are loud when missing, no process left behind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         missing = [program for program in REAL_PARTS[mark.args[0]] if shutil.which(program) is None]
         if not missing:
             continue
-        message = f"real part {mark.args[0]!r} is missing: {', '.join(missing)} not found (scripts/real-parts installs it)"
+        message = (
+            f"real part {mark.args[0]!r} is missing: no {', '.join(missing)} (scripts/real-parts installs it)"
+        )
         if os.environ.get("CI"):
             pytest.fail(message, pytrace=False)
         pytest.skip(message)

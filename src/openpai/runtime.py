@@ -1,4 +1,4 @@
-"""The runtime under its short name; inside a job the same name comes from the files that were shipped with it."""
+"""The runtime under its short name; inside a job that name comes from the files shipped with it."""
 
 import openpaisdk.runtime
 from openpaisdk.runtime import EVENTS, Peer, Place, Runtime

@@ -15,8 +15,8 @@
     └── JobFailedError          exit 10  HTTP 200   a job that was waited for did not succeed
         └── JobStoppedError     exit 11             it was stopped
 
-An error is a sentence that names the thing and the value; `hint` says what to do next. `code` is the name used
-on the wire (OpenPAI's error codes), so that the same class is rebuilt on the client from what the server sent.
+An error is a sentence that names the thing and the value; `hint` says what to do next. `code` is the name
+used on the wire (OpenPAI's error codes), so that the client rebuilds the same class from an answer.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import yaml
@@ -67,7 +66,7 @@ def test_list_and_detail(opai: Opai) -> None:
 
 
 def test_a_server_that_uses_no_containers(opai: Opai) -> None:
-    """The jobs below name an image; they must not depend on whether this machine has podman and could pull it."""
+    """The jobs below name an image; they must not depend on whether this machine could pull it."""
     opai("server", "stop")
     opai("server", "start", "--launcher", "process")
     assert opai.json("server", "status")["launcher"] == "process"
@@ -88,12 +87,26 @@ def test_a_job_step_by_step(opai: Opai) -> None:
 
 def test_submit_files(opai: Opai) -> None:
     (opai.cwd / "job.yaml").write_text(yaml.safe_dump(SPEC))
-    dry = opai("job", "submit", "--config", "job.yaml", "--set", "name=renamed", "--set", "jobRetryCount=2", "--dry-run")
+    dry = opai(
+        "job",
+        "submit",
+        "--config",
+        "job.yaml",
+        "--set",
+        "name=renamed",
+        "--set",
+        "jobRetryCount=2",
+        "--dry-run",
+    )
     assert "renamed" in dry.stdout
     assert "very-secret-value" not in dry.stdout + dry.stderr
     opai("job", "submit", "--config", "job.yaml")
     opai("job", "submit", "--config", "-", "--set", "name=from-stdin", stdin=json.dumps(SPEC))
-    old = {"jobName": "old.style", "image": "python:3", "taskRoles": [{"name": "main", "command": "echo old"}]}
+    old = {
+        "jobName": "old.style",
+        "image": "python:3",
+        "taskRoles": [{"name": "main", "command": "echo old"}],
+    }
     (opai.cwd / "old.json").write_text(json.dumps(old))
     assert opai.json("job", "submit", "--config", "old.json")
     opai("job", "wait", "from-file", "from-stdin")
@@ -105,7 +118,9 @@ def test_submit_files(opai: Opai) -> None:
 def test_validate_tells_every_problem_with_its_line(opai: Opai) -> None:
     broken = json.loads(json.dumps(SPEC))
     broken["taskRoles"]["worker"]["instances"] = "two"
-    broken["taskRoles"]["worker"]["resourcesPerInstance"] = broken["taskRoles"]["worker"].pop("resourcePerInstance")
+    broken["taskRoles"]["worker"]["resourcesPerInstance"] = broken["taskRoles"]["worker"].pop(
+        "resourcePerInstance"
+    )
     (opai.cwd / "broken.yaml").write_text(yaml.safe_dump(broken))
     opai("job", "validate", "job.yaml")
     done = opai("job", "validate", "broken.yaml", code=2)
@@ -117,7 +132,9 @@ def test_watch_and_stop(opai: Opai) -> None:
     opai("job", "sub", "-j", "long", "--", "echo begun; sleep 300")
     for record in opai.json("job", "status", "long", "first"):
         assert record["name"] in ("long", "first")
-    assert opai("job", "exec", "long", "--", "sh", "-c", "echo $PAI_JOB_NAME").stdout.strip().endswith("~long")
+    assert (
+        opai("job", "exec", "long", "--", "sh", "-c", "echo $PAI_JOB_NAME").stdout.strip().endswith("~long")
+    )
     assert opai("job", "ssh", "long", stdin="echo inside\nexit\n", code=None).returncode == 0
     deaf = opai("job", "signal", "long", "checkpoint", code=4)
     assert "listens for 'checkpoint'" in deaf.stderr
@@ -138,7 +155,18 @@ def test_clone_and_delete(opai: Opai) -> None:
 
 def test_clusters_and_defaults(opai: Opai) -> None:
     local = json.loads((opai.home / ".openpai" / "local" / "server.json").read_text())
-    opai("cluster", "add", "-a", "box", "--pai-uri", local["uri"], "--user", local["user"], "--token-stdin", stdin=local["token"])
+    opai(
+        "cluster",
+        "add",
+        "-a",
+        "box",
+        "--pai-uri",
+        local["uri"],
+        "--user",
+        local["user"],
+        "--token-stdin",
+        stdin=local["token"],
+    )
     assert opai.json("cluster", "list", "--name") == ["box"]
     shown = opai("cluster", "list", "-o", "json").stdout
     assert local["token"] not in shown

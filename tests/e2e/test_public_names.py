@@ -43,7 +43,9 @@ def test_the_documents_python_examples(tmp_path: Path, empty_home: Path) -> None
 
     server = ServerProcess(tmp_path / "server").start()
     try:
-        save_cluster(ClusterConfig(alias="your-alias", pai_uri=server.uri, user=server.user, token=server.token))
+        save_cluster(
+            ClusterConfig(alias="your-alias", pai_uri=server.uri, user=server.user, token=server.token)
+        )
         program = """
 from openpaisdk.engine import Engine
 from openpaisdk.core import Client
@@ -56,7 +58,9 @@ client, config = Client.from_json(__cluster_config_file__, 'your-alias')
 assert config["pai_uri"] if isinstance(config, dict) else config.pai_uri
 assert easy == client.jobs(name_only=True) == ["named"], easy
 """
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        )
         assert done.returncode == 0, done.stderr
     finally:
         server.stop()

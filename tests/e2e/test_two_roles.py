@@ -1,4 +1,4 @@
-"""A `ps` and `worker` job, two instances each, exchanges data over the allotted ports: as processes and in containers."""
+"""Two `ps` and two `worker` tasks exchange data over the allotted ports: as processes and in containers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 from openpaisdk.rest.following import LogLine
 from support.servers import ServerProcess
 
-# Each ps serves one file on its own port with busybox's or the system's netcat-free tool: the shell and a FIFO are not
-# enough, so Python does it in process form and busybox in container form.
+# Python does it in process form, busybox in container form.
 PS_PROCESS = """exec python3 -c '
 import os, socketserver
 port = int(os.environ["PAI_CONTAINER_HOST_data_PORT_LIST"])
@@ -50,7 +49,12 @@ done"""
 def spec(name: str, image: str, ps: str, worker: str) -> dict[str, object]:
     def role(command: str, **ports: int) -> dict[str, object]:
         resources = {"cpu": 0, "memoryMB": 128, "gpu": 0, **({"ports": ports} if ports else {})}
-        return {"instances": 2, "dockerImage": "image", "resourcePerInstance": resources, "commands": [command]}
+        return {
+            "instances": 2,
+            "dockerImage": "image",
+            "resourcePerInstance": resources,
+            "commands": [command],
+        }
 
     return {
         "protocolVersion": 2,
@@ -63,7 +67,9 @@ def spec(name: str, image: str, ps: str, worker: str) -> dict[str, object]:
 
 def workers_said(server: ServerProcess, name: str) -> list[str]:
     records = [record for record in server.cluster().follow(name) if isinstance(record, LogLine)]
-    return sorted(record.text for record in records if record.task.startswith("worker/") and record.stream == "stdout")
+    return sorted(
+        record.text for record in records if record.task.startswith("worker/") and record.stream == "stdout"
+    )
 
 
 def test_as_processes(tmp_path: Path) -> None:
@@ -92,6 +98,8 @@ def test_in_containers(tmp_path: Path) -> None:
         server.cluster().submit(spec("pair", image, PS_CONTAINER, WORKER_CONTAINER))
         done = server.cluster().wait("pair", timeout=150)
         assert done["jobStatus"]["state"] == "SUCCEEDED", done["jobStatus"]
-        assert workers_said(server, "pair") == sorted(f"ps {ps} got a request" for ps in range(2) for _ in range(2))
+        assert workers_said(server, "pair") == sorted(
+            f"ps {ps} got a request" for ps in range(2) for _ in range(2)
+        )
     finally:
         server.stop()

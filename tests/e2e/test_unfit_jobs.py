@@ -1,4 +1,4 @@
-"""A job that can never fit: refused for our client, which asks for that; kept waiting for OpenPAI's clients."""
+"""A job that can never fit: refused for our client, which asks for that; it waits for OpenPAI's clients."""
 
 from __future__ import annotations
 

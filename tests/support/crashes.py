@@ -1,4 +1,4 @@
-"""Kills the server at random moments under load and checks that nothing was lost, started twice or cut off."""
+"""Kills the server at random moments under load: nothing may be lost, started twice or cut off."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class CrashRun:
         self.killed += 1
 
     def _submit_all(self) -> None:
-        """Crashes fall between and into submissions; each submission is repeated with its key until it is accepted."""
+        """Crashes fall between and into submissions; each is repeated with its key until it is accepted."""
         crash_after = set(self.rng.sample(range(len(self.jobs)), k=min(len(self.jobs), self.kills // 2)))
         for number, name in enumerate(self.jobs):
             text = spec(name, self.ledger, self.rng)
@@ -91,7 +91,7 @@ class CrashRun:
         """Further crashes come at random moments until all have been spent and every job has ended."""
         while time.monotonic() < deadline:
             if self.killed < self.kills:
-                # A crash has to come at a moment nobody chose: this pause is the randomness, not a wait for something.
+                # A crash comes at a moment nobody chose: this pause is the randomness, not a wait.
                 time.sleep(self.rng.uniform(0.01, 0.4))
                 self._crash()
             counts = self._unfinished()
@@ -100,7 +100,9 @@ class CrashRun:
             if counts and self.killed >= self.kills:
                 with suppress(TimeoutError):
                     self.cluster().wait(counts[0], timeout=5)
-        raise AssertionError(f"jobs that did not end in time: {self._unfinished()[:10]}\n{self.server.log()[-3000:]}")
+        raise AssertionError(
+            f"jobs that did not end in time: {self._unfinished()[:10]}\n{self.server.log()[-3000:]}"
+        )
 
     def _unfinished(self) -> list[str]:
         rows = self.cluster().jobs(limit=5000)
@@ -130,7 +132,9 @@ class CrashRun:
 def read_stdout(cluster: Cluster, name: str) -> str:
     """The whole stdout of the last attempt of the job's only task."""
     return "".join(
-        record.text for record in cluster.follow(name, lines=False) if isinstance(record, LogLine) and record.stream == "stdout"
+        record.text
+        for record in cluster.follow(name, lines=False)
+        if isinstance(record, LogLine) and record.stream == "stdout"
     )
 
 
@@ -150,7 +154,11 @@ def main() -> int:
             except (AssertionError, OpenPAIError) as error:
                 print(f"failed with seed {seed}:\n{error}", file=sys.stderr)
                 return 1
-        print("  {jobs} jobs, {kills} kills, {seconds} s: nothing lost, nothing started twice, every log whole".format(**done))
+        print(
+            "  {jobs} jobs, {kills} kills, {seconds} s: all there, none started twice, logs whole".format(
+                **done
+            )
+        )
     return 0
 
 

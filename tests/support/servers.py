@@ -19,7 +19,7 @@ from openpaisdk.core import Cluster
 
 
 class ServerProcess:
-    """One embedded server on a free loopback port, with its data below `folder`; it can be killed and started again."""
+    """An embedded server on a free loopback port, data below `folder`; it can be killed and started again."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
@@ -39,7 +39,12 @@ class ServerProcess:
         ]
         with open(self.folder / "server.log", "ab") as log:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writer], start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[writer],
+                start_new_session=True,
             )
         os.close(writer)
         with os.fdopen(reader) as pipe:

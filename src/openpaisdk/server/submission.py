@@ -46,9 +46,7 @@ async def accept(
     for storage in _storages(spec):
         if storage not in granted:
             raise NotFoundError(f"Storage {storage} is not found.", code="NoStorageError")
-    job: JobRow = await services.loop.submit(
-        caller.name, spec, key=key, refuse_unfit=refuse_unfit
-    )
+    job: JobRow = await services.loop.submit(caller.name, spec, key=key, refuse_unfit=refuse_unfit)
     return job
 
 

@@ -15,24 +15,20 @@ if TYPE_CHECKING:
 
     from openpaisdk.storage.contract import Source
 
-# What to install for a kind of address, beside fsspec itself.
-PACKAGES = dict(
-    pair.split(":")
-    for pair in [
-        "s3:s3fs",
-        "s3a:s3fs",
-        "gs:gcsfs",
-        "gcs:gcsfs",
-        "abfs:adlfs",
-        "abfss:adlfs",
-        "az:adlfs",
-        "sftp:paramiko",
-        "ssh:paramiko",
-        "smb:smbprotocol",
-        "oss:ossfs",
-        "hf:huggingface_hub",
-    ]
-)
+# What to install for a kind of address: an extra of this package, or a package beside fsspec.
+EXTRAS = {
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gs",
+    "gcs": "gs",
+    "abfs": "abfs",
+    "abfss": "abfs",
+    "az": "abfs",
+    "sftp": "sftp",
+    "ssh": "sftp",
+    "smb": "smb",
+}
+PACKAGES = {"oss": "ossfs", "hf": "huggingface_hub"}
 # Kinds whose files can be added to, so that a broken transfer of one file goes on.
 _GROWING = ("sftp", "ssh", "file", "local", "memory")
 
@@ -182,9 +178,12 @@ class FsspecStorage:
 
 
 def _missing(protocol: str) -> UsageError:
-    packages = " ".join(["fsspec", *([PACKAGES[protocol]] if protocol in PACKAGES else [])])
+    if protocol in EXTRAS:
+        wanted = f"'openpaisdk[{EXTRAS[protocol]}]'"
+    else:
+        wanted = " ".join(["fsspec", *([PACKAGES[protocol]] if protocol in PACKAGES else [])])
     return UsageError(
-        f"{protocol}:// storages are not installed here", hint=f"install them with `pip install {packages}`"
+        f"{protocol}:// storages are not installed here", hint=f"install them with `pip install {wanted}`"
     )
 
 

@@ -24,7 +24,7 @@ def command_lines(document: Path) -> list[tuple[int, str]]:
             fenced = not fenced and line[3:].strip() in ("sh", "console", "bash")
             continue
         text = line[2:] if line.startswith("$ ") else line
-        for part in re.findall(r'\$\((opai [^)]*)\)', text) or [text]:
+        for part in re.findall(r"\$\((opai [^)]*)\)", text) or [text]:
             if fenced and part.startswith("opai "):
                 found.append((number, part.partition(" #")[0][5:]))
     return found

@@ -139,8 +139,8 @@ def require_owner(call: Call, job: JobRow) -> None:
 async def submit_job(call: Call) -> Submitted:
     """Submit a job (YAML or JSON text).
 
-    An Idempotency-Key makes a repeated call return the same job. With `Prefer: refuse-unfit` a job that asks for
-    more than there is gets refused; without it such a job waits, as on OpenPAI.
+    An Idempotency-Key makes a repeated call return the same job. With `Prefer: refuse-unfit` a job that asks
+    for more than there is gets refused; without it such a job waits, as on OpenPAI.
     """
     text = call.body
     if text is None:
