@@ -28,7 +28,7 @@ from openpaisdk.launchers.folder import Intent, TaskFolder, read_plain
 from openpaisdk.launchers.watch import ExitWatch, boot_id
 
 SLICE_SECONDS = 0.005
-REMEMBERED = 4096
+REMEMBERED = 1024  # ended attempts; older ones are read from their folders again
 CLOSE_SECONDS = 2.0
 AGAIN_SECONDS = 2.0
 

@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 SCHEMAS = ("openpaisdk.server.jobs", "openpaisdk.server.accounts")
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_MS = 10_000
+# Small, because a server at rest keeps all of it, and the system caches the file anyway.
+READ_CACHE_KB, WRITE_CACHE_KB = 4000, 8000
 LARGEST_GROUP = 1000  # writes per transaction: bounds how long the first one waits for its answer
 
 
@@ -59,12 +61,12 @@ class Database:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
         if read_only:
             connection.execute("PRAGMA query_only = ON")
-            connection.execute("PRAGMA cache_size = -8000")
+            connection.execute(f"PRAGMA cache_size = -{READ_CACHE_KB}")
         else:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("PRAGMA cache_size = -16000")
+            connection.execute(f"PRAGMA cache_size = -{WRITE_CACHE_KB}")
         return connection
 
     def _prepare(self, schemas: tuple[str, ...]) -> None:
