@@ -42,9 +42,16 @@ class Database:
 
     def __init__(self, path: str | Path, *, schemas: tuple[str, ...] = SCHEMAS) -> None:
         self.path = Path(path)
-        self._writer = self._connect()
-        self._prepare(schemas)
-        self.read = self._connect(read_only=True)
+        try:
+            self._writer = self._connect()
+            self._prepare(schemas)
+            self.read = self._connect(read_only=True)
+        except sqlite3.Error as error:
+            raise ConfigError(
+                f"cannot use {self.path}: {error}",
+                hint="look at its permissions and the disk; put a backup in its place, or start with another "
+                "--data-dir",
+            ) from error
         self._thread_local = threading.local()
         self._slow_connections: list[sqlite3.Connection] = []
         self._slow = ThreadPoolExecutor(max_workers=2, thread_name_prefix="database-read")

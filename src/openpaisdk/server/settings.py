@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -116,6 +117,9 @@ def parse(argv: Sequence[str]) -> Settings:
         "--file-quota-mb", type=int, default=0, metavar="MB", help="of each home; 0: no limit"
     )
     found = parser.parse_args(argv)
+    _require_range("--port", found.port or 0, 65_535)
+    _require_range("--fake-gpus", found.fake_gpus, 1024)
+    _require_range("--file-quota-mb", found.file_quota_mb, 2**40)
     data_dir = found.data_dir
     if data_dir is None:
         from openpaisdk.config import home
@@ -137,10 +141,15 @@ def parse(argv: Sequence[str]) -> Settings:
         ready_fd=found.ready_fd,
         own_jobs_only=found.own_jobs_only,
         rate_limits=found.rate_limits,
-        virtual_clusters=dict(_share(text) for text in found.virtual_cluster),
+        virtual_clusters=_shares(found.virtual_cluster),
         quotas=dict(_quota(text) for text in found.quota),
         file_quota_mb=found.file_quota_mb,
     )
+
+
+def _require_range(option: str, number: int, most: int) -> None:
+    if not 0 <= number <= most:
+        raise UsageError(f"{option} {number}: expected a number from 0 to {most}")
 
 
 def _login_name() -> str:
@@ -158,12 +167,24 @@ def _share(text: str) -> tuple[str, float]:
         value = float(share or "1")
     except ValueError:
         value = -1.0
-    if not name or not 0 <= value <= 1:
+    if not re.fullmatch(r"[A-Za-z0-9_]+", name) or not 0 <= value <= 1:
         raise UsageError(
-            f"--virtual-cluster {text}: expected NAME=SHARE with a share from 0 to 1",
+            f"--virtual-cluster {text}: expected NAME=SHARE, the name of letters, digits and '_', "
+            "the share from 0 to 1",
             hint="for example --virtual-cluster research=0.5",
         )
     return name, value
+
+
+def _shares(texts: Sequence[str]) -> dict[str, float]:
+    found = dict(_share(text) for text in texts)
+    whole = sum(found.values())
+    if whole > 1 + 1e-9:
+        raise UsageError(
+            f"--virtual-cluster: the shares add up to {whole:g}, which nobody could guarantee",
+            hint="give at most 1 in all; what is left over is the share of `default`",
+        )
+    return found
 
 
 def _quota(text: str) -> tuple[str, dict[str, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -109,6 +110,40 @@ def run(*options: str) -> subprocess.CompletedProcess[str]:
 def test_beyond_loopback_it_wants_tls(tmp_path: Path):
     done = run("--host", "0.0.0.0", "--data-dir", str(tmp_path))
     assert done.returncode == 2 and "TLS" in done.stderr and "--insecure" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--virtual-cluster", "a=0.7", "--virtual-cluster", "b=0.7"), "add up to 1.4"),
+        (("--virtual-cluster", "a-b=0.5"), "letters, digits and '_'"),
+        (("--virtual-cluster", "a=2"), "the share from 0 to 1"),
+        (("--quota", "ann"), "expected USER=LIMITS"),
+        (("--quota", "ann=disk:3"), "'disk:3' is not a limit"),
+        (("--port", "70000"), "--port 70000"),
+        (("--fake-gpus", "-1"), "--fake-gpus -1"),
+        (("--launcher", "none"), "no launcher is called 'none'"),
+        (("--rate-limits", "x"), "'x' is not understood"),
+    ],
+)
+def test_options_that_make_no_sense(options: tuple[str, ...], words: str, tmp_path: Path):
+    done = run("--local", "--data-dir", str(tmp_path), *options)
+    assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_store_that_cannot_be_used(tmp_path: Path):
+    (tmp_path / "server.db").write_bytes(b"no database" * 500)
+    done = run("--local", "--data-dir", str(tmp_path))
+    assert done.returncode == 2 and "server.db: file is not a database" in done.stderr
+    assert "backup" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_store_of_a_newer_version(tmp_path: Path):
+    connection = sqlite3.connect(tmp_path / "server.db")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    done = run("--local", "--data-dir", str(tmp_path))
+    assert done.returncode == 2 and "newer version" in done.stderr and "upgrade openpaisdk" in done.stderr
 
 
 def test_a_port_that_is_taken(real: ServerProcess, tmp_path: Path):
