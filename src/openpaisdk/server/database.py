@@ -191,10 +191,10 @@ class Database:
 
 def unwritable(error: sqlite3.Error) -> OpenPAIError:
     """What a client is told while the store takes no writes; it may try again."""
-    return UnavailableError(
-        f"the server cannot store anything at the moment ({error})",
-        hint="free some space on the disk with the server's data folder, then try again",
-    )
+    hint = "free some space on the disk with the server's data folder, then try again"
+    if "locked" in str(error):
+        hint = "another program holds the server's database, perhaps a backup; try again when it is done"
+    return UnavailableError(f"the server cannot store anything at the moment ({error})", hint=hint)
 
 
 def _deliver(group: list[_Write], results: list[tuple[Any, BaseException | None]]) -> None:
