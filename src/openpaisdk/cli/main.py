@@ -98,7 +98,7 @@ def _explain(error: Exception) -> int:
         text, hint, code = error.message, error.hint, error.exit_code
         problems = [f"  {problem}" for problem in getattr(error, "problems", ()) if str(problem) != text]
     elif isinstance(error, OSError):
-        named = f"{error.filename}: " if error.filename else ""
+        named = f"{error.filename}: " if error.filename else "what was to be read or written: "
         text, hint, code, problems = f"{named}{error.strerror or error}", None, 1, []
     else:
         text = f"{type(error).__name__}: {error}"

@@ -53,7 +53,10 @@ class CommandParser(argparse.ArgumentParser):
     def _said_better(self, message: str) -> str:
         unknown = message.partition("unrecognized arguments: ")[2].split()
         if not unknown:
-            return message
+            option, mark, value = message.removeprefix("argument ").partition(": invalid int value: ")
+            if not mark:
+                option, mark, value = message.removeprefix("argument ").partition(": invalid float value: ")
+            return f"{option}: expected a number, got {value}" if mark else message
         word = unknown[0].partition("=")[0]
         if not word.startswith("-"):
             return f"`{word}` is one word too many"

@@ -113,8 +113,14 @@ def stop_arguments(parser: ArgumentParser) -> None:
 def stop_run(args: Namespace, context: Context) -> Result:
     from openpaisdk import local
 
+    jobs = local.status().get("jobs")
     was = local.stop()
-    context.say("local cluster stopped; running tasks go on" if was else "the local cluster was not running")
+    if was is None:
+        context.say("the local cluster was not running")
+    elif not isinstance(jobs, dict) or jobs.get("RUNNING") or jobs.get("STOPPING"):
+        context.say("local cluster stopped; running tasks go on")
+    else:
+        context.say("local cluster stopped")
     return Result({"stopped": was is not None}, View("nothing"))
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 LOCAL = "local"
+# The alias of a cluster that OPAI_PAI_URI and its companions describe.
+ENVIRONMENT = "environment"
 MASK = "******"
 _FIELDS = ("pai_uri", "user", "passwd", "token", "hdfs_web_uri", "verify", "workspace")
 # The TypeScript client keeps a list in the same file, with words of its own.
@@ -99,7 +101,10 @@ def parse_verify(value: Any, origin: str) -> bool | str:
 
 def _entry(alias: str, found: Any, source: str) -> ClusterConfig:
     if not isinstance(found, dict):
-        raise ConfigError(f"{source}: {alias}: expected an object, got {type(found).__name__}")
+        raise ConfigError(
+            f"{source}: {alias}: expected an object, got {found!r}",
+            hint='write it as {"pai_uri": "https://pai.example.com", "user": "me"}',
+        )
     known: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for key, value in found.items():
@@ -111,7 +116,10 @@ def _entry(alias: str, found: Any, source: str) -> ClusterConfig:
         elif value is None or isinstance(value, str):
             known[name] = value or None
         else:
-            raise ConfigError(f"{source}: {alias}.{key}: expected some text, got {value!r}")
+            raise ConfigError(
+                f"{source}: {alias}.{key}: expected some text, got {value!r}",
+                hint=f"correct the file, or write the entry anew with `opai cluster add -a {alias}`",
+            )
     extra.pop("alias", None)
     address = known.pop("pai_uri", None) or ""
     if not address and isinstance(extra.get("rest_server_uri"), str):
@@ -202,7 +210,7 @@ def from_env() -> ClusterConfig | None:
     if not address:
         return None
     return ClusterConfig(
-        os.environ.get("OPAI_CLUSTER_ALIAS") or "environment",
+        os.environ.get("OPAI_CLUSTER_ALIAS") or ENVIRONMENT,
         address,
         user=os.environ.get("OPAI_USER") or None,
         passwd=os.environ.get("OPAI_PASSWD") or None,
@@ -237,10 +245,10 @@ def get_cluster(alias: str | None = None) -> ClusterConfig:
 def _unknown(alias: str, known: dict[str, ClusterConfig]) -> NotFoundError:
     names = sorted({*known, LOCAL})
     meant = nearest(alias, names)
-    hint = f"did you mean `{meant}`?" if meant else "known are " + ", ".join(names)
+    hint = f"did you mean `{meant}`?" if meant else f"known are {', '.join(names)};"
     return NotFoundError(
         f"there is no cluster called {alias!r} in {cluster_file()}",
-        hint=hint + "; `opai cluster add` makes a new one",
+        hint=f"{hint} `opai cluster add` makes a new one",
     )
 
 

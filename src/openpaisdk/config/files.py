@@ -37,9 +37,18 @@ def make_private_folder(path: str) -> None:
         os.makedirs(path, mode=0o700, exist_ok=True)
     except OSError as error:
         raise ConfigError(
-            f"cannot make the folder {path}: {error.strerror}",
-            hint="set OPENPAI_HOME to a folder that can be written",
+            f"cannot make the folder {path}: {error.strerror}", hint=_remedy(path, error)
         ) from error
+
+
+def _remedy(path: str, error: OSError) -> str:
+    import errno
+
+    if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
+        return "make room on the disk and try again; nothing was changed"
+    if path.startswith(home_path()):
+        return "set OPENPAI_HOME to a folder that you can read and write"
+    return "change its permissions, or go to a folder that you can read and write"
 
 
 class locked:
@@ -57,7 +66,9 @@ class locked:
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise ConfigError(f"cannot lock {self.path}: {error.strerror}") from error
+            raise ConfigError(
+                f"cannot lock {self.path}: {error.strerror}", hint=_remedy(self.path, error)
+            ) from error
         _lock(self._file)
         return self
 
@@ -122,7 +133,9 @@ def write_private(path: str | os.PathLike[str], text: str) -> None:
                 pass
             raise
     except OSError as error:
-        raise ConfigError(f"cannot write {target}: {error.strerror or error}") from error
+        raise ConfigError(
+            f"cannot write {target}: {error.strerror or error}", hint=_remedy(target, error)
+        ) from error
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
@@ -134,9 +147,12 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{shown}: not UTF-8 text (byte {error.start})") from error
+        raise ConfigError(
+            f"{shown}: not UTF-8 text (byte {error.start})",
+            hint="save it as UTF-8, or move it away and start with a new one",
+        ) from error
     except OSError as error:
-        raise ConfigError(f"cannot read {shown}: {error.strerror}") from error
+        raise ConfigError(f"cannot read {shown}: {error.strerror}", hint=_remedy(shown, error)) from error
     if not text.strip():
         return None
     try:

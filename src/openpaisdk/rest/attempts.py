@@ -26,7 +26,7 @@ class Attempts(Calls):
     def job_attempts(self, name: str) -> list[dict[str, Any]]:
         """Every attempt of a job, the latest first, then from the first on."""
         try:
-            return list(self._json("GET", self.job_path(name) + "/job-attempts"))
+            return self._array("GET", self.job_path(name) + "/job-attempts")
         except NotFoundError as error:
             if lacks_api(error):
                 raise
@@ -34,9 +34,9 @@ class Attempts(Calls):
 
     def job_attempt(self, name: str, attempt: int) -> dict[str, Any]:
         """One attempt of a job."""
-        return dict(self._json("GET", f"{self.job_path(name)}/job-attempts/{int(attempt)}"))
+        return self._object("GET", f"{self.job_path(name)}/job-attempts/{int(attempt)}")
 
     def task_history(self, name: str, role: str, index: int, job_attempt: int = 0) -> dict[str, Any]:
         """A task with all its attempts, newest first. Servers before 1.3 do not keep them."""
         path = f"/attempts/{int(job_attempt)}/taskRoles/{quote(role)}/taskIndex/{int(index)}/attempts"
-        return dict(self._json("GET", self.job_path(name) + path))
+        return self._object("GET", self.job_path(name) + path)

@@ -95,7 +95,9 @@ class Calls:
         if not self._user:
             raise LoginError(
                 f"the user of {self.portal_uri} is not known",
-                hint="give a user name and a password or token: `opai cluster add -a ALIAS`",
+                hint="give a user name and a password or token: `opai cluster add -a "
+                + (self.config.alias if "://" not in self.config.alias else "ALIAS")
+                + "`",
             )
         return self._user
 
@@ -124,18 +126,46 @@ class Calls:
         foreign = "://" in path
 
         def once() -> Response:
-            response = self._send(
-                method, path, query, dict(headers or {}), body, timeout, stream, authorised and not foreign
-            )
+            try:
+                response = self._send(
+                    method,
+                    path,
+                    query,
+                    dict(headers or {}),
+                    body,
+                    timeout,
+                    stream,
+                    authorised and not foreign,
+                )
+            except NetworkError as error:
+                self._with_names(error)
+                raise
             if response.status >= 300:
                 from openpaisdk.rest.failures import failure
 
-                raise failure(response, method)
+                raise self._with_names(failure(response, method))
             return response
 
         if not (safe and repeatable):
             return once()
         return call_with_retry(once, sleep=self._sleep, notice=self._notice)
+
+    def _with_names(self, error: OpenPAIError) -> OpenPAIError:
+        """Says whose token is refused where the server only says that one is, and which alias is meant."""
+        if isinstance(error, LoginError) and error.http_status == 401 and self._token:
+            owner = f" of {self.config.user!r}" if self.config.user else ""
+            error.message = f"{self.portal_uri} refuses the token{owner}: {error.message}"
+            error.args = (error.message,)
+        if error.hint and "ALIAS" in error.hint:
+            from openpaisdk.config.clusters import ENVIRONMENT
+
+            if self.config.alias == ENVIRONMENT:
+                tls = "set OPAI_VERIFY to the path of its CA file, or to false to trust it unchecked"
+                login = "set OPAI_USER and OPAI_PASSWD, or OPAI_TOKEN, to what is right"
+                error.hint = tls if getattr(error, "reason", "") == "tls" else login
+            elif "://" not in self.config.alias:
+                error.hint = error.hint.replace("ALIAS", self.config.alias)
+        return error
 
     def _send(
         self,
@@ -229,7 +259,7 @@ class Calls:
                 hint = "give the right one with `opai cluster add -a ALIAS`"
             else:
                 raise
-            raise LoginError(said, code=error.code, hint=hint) from error
+            raise self._with_names(LoginError(said, code=error.code, hint=hint, http_status=400)) from error
         self._token = str(found["token"])
         if self._remember:
             from openpaisdk.config import remember_token
@@ -276,8 +306,9 @@ class Calls:
         authorised: bool = True,
         safe: bool | None = None,
         timeout: float | None = None,
+        shape: type | tuple[type, ...] | None = None,
     ) -> Any:
-        """Call and return the JSON of the answer; `send` goes out as JSON."""
+        """Call and return the JSON of the answer, of the `shape` asked for; `send` goes out as JSON."""
         body = None
         given = dict(headers or {})
         if send is not None:
@@ -293,12 +324,26 @@ class Calls:
             safe=safe,
             timeout=timeout,
         )
+        from_server: Any = None
         try:
-            return response.json()
+            from_server = response.json()
         except ValueError:
-            from openpaisdk.rest.failures import not_json
+            wanted = "JSON"
+        else:
+            if shape is None or isinstance(from_server, shape):
+                return from_server
+            wanted = "what OpenPAI answers"
+        from openpaisdk.rest.failures import not_json
 
-            raise not_json(response) from None
+        raise not_json(response, wanted)
+
+    def _object(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        """Like `_json`, where the answer has to be one object."""
+        return dict(self._json(method, path, shape=dict, **options))
+
+    def _array(self, method: str, path: str, **options: Any) -> list[Any]:
+        """Like `_json`, where the answer has to be a list."""
+        return list(self._json(method, path, shape=list, **options))
 
     def job_path(self, name: str, user: str | None = None) -> str:
         """The path of a job, whose name may be `user~name` or mean one of my own."""

@@ -64,6 +64,11 @@ _HINTS = {
 _WORDS = {502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout", 413: "Payload Too Large"}
 
 
+def origin_of(url: str) -> str:
+    """The server of an address, without path and query."""
+    return "/".join(url.split("/", 3)[:3])
+
+
 def is_html(response: Response) -> bool:
     """Whether a web page came instead of data."""
     return "html" in response.headers.get("content-type", "") or response.body[:15].lower().startswith(
@@ -100,7 +105,7 @@ def failure(response: Response, method: str = "GET") -> errors.OpenPAIError:
     if status == 429:
         wait = seconds_from(response.headers.get("retry-after"))
         return errors.RateLimitedError(
-            "the server says: too many requests",
+            f"{origin_of(response.url)} says: too many requests",
             retry_after=wait,
             hint=f"try again in {wait:g} s" if wait else "try again in a minute",
         )
@@ -116,13 +121,16 @@ def failure(response: Response, method: str = "GET") -> errors.OpenPAIError:
         message = response.text.strip()[:300]
     shown = message if message not in ("", "null") else f"the server answered HTTP {status}"
     if status in (502, 503, 504) and not message:
-        shown = f"the cluster's gateway answered HTTP {status} ({_WORDS[status]})"
+        shown = f"the gateway of {origin_of(response.url)} answered HTTP {status} ({_WORDS[status]})"
         hint = hint or "its REST server is down or starting; try again in a minute"
     if status == 413:
         shown = f"the server refuses texts this long: {message or 'over 100 kB'}"
         hint = hint or "a job spec may have 100 kB; move long scripts into files"
     if code == "NoApiError":
         shown = f"this server does not know {method} {response.url}"
+    if kind is errors.ServerError and not hint:
+        shown = f"{origin_of(response.url)} answered with an error of its own (HTTP {status}): {shown}"
+        hint = "try again; where it repeats, its own log tells more (`opai server logs` for the local one)"
     if kind is errors.RateLimitedError:
         return errors.RateLimitedError(shown, hint=hint)
     return kind(shown, hint=hint or _HINTS.get(code or ""), code=code, http_status=status)

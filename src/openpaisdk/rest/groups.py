@@ -16,15 +16,15 @@ class Groups(Calls):
 
     def groups(self) -> list[dict[str, Any]]:
         """Every group."""
-        return list(self._json("GET", "/api/v2/groups"))
+        return self._array("GET", "/api/v2/groups")
 
     def group(self, name: str) -> dict[str, Any]:
         """One group."""
-        return dict(self._json("GET", f"/api/v2/groups/{quote(name)}"))
+        return self._object("GET", f"/api/v2/groups/{quote(name)}")
 
     def group_members(self, name: str) -> list[dict[str, Any]]:
         """Who is in a group (`username`, `clusterAdmin`); empty for an unknown group. For admins."""
-        return list(self._json("GET", f"/api/v2/groups/{quote(name)}/userlist"))
+        return self._array("GET", f"/api/v2/groups/{quote(name)}/userlist")
 
     def create_group(
         self,
@@ -41,7 +41,7 @@ class Groups(Calls):
             "externalName": external_name,
             "extension": extension or {},
         }
-        return dict(self._json("POST", "/api/v2/groups", send=data))
+        return self._object("POST", "/api/v2/groups", send=data)
 
     def update_group(
         self,
@@ -60,11 +60,11 @@ class Groups(Calls):
         ):
             if value is not None:
                 data[key] = value
-        return dict(self._json("PUT", "/api/v2/groups", send={"patch": True, "data": data}, safe=True))
+        return self._object("PUT", "/api/v2/groups", send={"patch": True, "data": data}, safe=True)
 
     def delete_group(self, name: str) -> dict[str, Any]:
         """Delete a group and take everybody out of it. For admins."""
-        return dict(self._json("DELETE", f"/api/v2/groups/{quote(name)}"))
+        return self._object("DELETE", f"/api/v2/groups/{quote(name)}")
 
     def set_group_extension(self, name: str, extension: dict[str, Any]) -> dict[str, Any]:
         """Replace a group's free-form data. For admins."""
@@ -84,4 +84,4 @@ class Groups(Calls):
         return self._put_group(name, "externalname", {"externalName": external_name})
 
     def _put_group(self, name: str, part: str, data: dict[str, Any]) -> dict[str, Any]:
-        return dict(self._json("PUT", f"/api/v2/groups/{quote(name)}/{part}", send=data, safe=True))
+        return self._object("PUT", f"/api/v2/groups/{quote(name)}/{part}", send=data, safe=True)

@@ -19,27 +19,27 @@ class Info(Calls):
 
     def authn_info(self) -> dict[str, Any]:
         """How to log in: `authn_type` basic or OIDC, and where."""
-        return dict(self._json("GET", "/api/v2/authn/info", authorised=False))
+        return self._object("GET", "/api/v2/authn/info", authorised=False)
 
     def alerts(self) -> list[dict[str, Any]]:
         """Alerts in force; mine only, unless I am an admin. Servers before 1.8 have none."""
-        return list(self._json("GET", "/api/v2/alerts"))
+        return self._array("GET", "/api/v2/alerts")
 
     def kubernetes_nodes(self) -> dict[str, Any]:
         """The nodes as Kubernetes describes them; for admins."""
-        return dict(self._json("GET", "/api/v2/kubernetes/nodes"))
+        return self._object("GET", "/api/v2/kubernetes/nodes")
 
     def kubernetes_pods(
         self, *, namespace: str | None = None, label_selector: str | None = None
     ) -> dict[str, Any]:
         """The pods as Kubernetes describes them; for admins."""
         query = {"namespace": namespace, "labelSelector": label_selector}
-        return dict(self._json("GET", "/api/v2/kubernetes/pods", query=query))
+        return self._object("GET", "/api/v2/kubernetes/pods", query=query)
 
     def server_status(self) -> dict[str, Any]:
         """Process, data folder, launcher, capacity and load of our own server; for admins."""
-        return dict(self._json("GET", "/api/v2/server"))
+        return self._object("GET", "/api/v2/server")
 
     def stop_server(self) -> dict[str, Any]:
         """Stop our own server; running tasks go on. For admins, on the machine itself."""
-        return dict(self._json("POST", "/api/v2/server/stop"))
+        return self._object("POST", "/api/v2/server/stop")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from openpaisdk.errors import NotFoundError, UsageError
+from openpaisdk.errors import NotFoundError, UnavailableError, UsageError
 from openpaisdk.rest.calls import Calls, lacks_api
 
 TYPE_CHECKING = False
@@ -42,12 +42,20 @@ class Jobs(Calls):
         if not all_users and username is None:
             query["username"] = self.user
         query.update(limit=limit, offset=offset or None, order=order)
-        rows = self._json("GET", "/api/v2/jobs", query=query)
-        if isinstance(rows, dict):
-            rows = rows.get("data", [])
+        rows = self._rows(query)
         if any("submissionTime" not in row for row in rows[:1]):
             rows = _select(rows, query)
         return [self._name(row) for row in rows] if name_only else list(rows)
+
+    def _rows(self, query: dict[str, Any]) -> list[dict[str, Any]]:
+        found = self._json("GET", "/api/v2/jobs", query=query, shape=(dict, list))
+        rows = found.get("data", []) if isinstance(found, dict) else found
+        if not all(isinstance(row, dict) and "name" in row for row in rows[:1]):
+            raise UnavailableError(
+                f"{self.portal_uri} answered with something that is not a list of jobs",
+                hint="check that pai_uri is the address of an OpenPAI cluster (`opai cluster list`)",
+            )
+        return list(rows)
 
     def _name(self, row: dict[str, Any]) -> str:
         mine = not row.get("username") or row["username"] == self.user
@@ -83,7 +91,7 @@ class Jobs(Calls):
         if not all_users and username is None:
             query["username"] = self.user
         query.update(limit=limit, offset=offset or None, order=order, withTotalCount=True)
-        found = self._json("GET", "/api/v2/jobs", query=query)
+        found = self._json("GET", "/api/v2/jobs", query=query, shape=(dict, list))
         if isinstance(found, dict):
             return found
         whole = _select(found, {**query, "limit": None, "offset": None})
@@ -94,14 +102,14 @@ class Jobs(Calls):
         """One job in detail, at its latest attempt unless told."""
         path = self.job_path(name, user)
         if attempt is None:
-            return dict(self._json("GET", path))
+            return self._object("GET", path)
         try:
-            return dict(self._json("GET", f"{path}/attempts/{int(attempt)}"))
+            return self._object("GET", f"{path}/attempts/{int(attempt)}")
         except NotFoundError as error:
             if not lacks_api(error):
                 raise
         # Servers before 1.3 show the latest attempt only.
-        found = dict(self._json("GET", path))
+        found = self._object("GET", path)
         if found.get("jobStatus", {}).get("attemptId", attempt) != attempt:
             raise NotFoundError(
                 f"attempt {attempt} of {name!r} is over, and this server shows the latest only",
@@ -127,15 +135,15 @@ class Jobs(Calls):
 
     def _execute(self, name: str, user: str | None, value: str) -> dict[str, Any]:
         path = self.job_path(name, user) + "/executionType"
-        return dict(self._json("PUT", path, send={"value": value}, safe=True))
+        return self._object("PUT", path, send={"value": value}, safe=True)
 
     def add_tag(self, name: str, tag: str) -> dict[str, Any]:
         """Tag a job; twice is once."""
-        return dict(self._json("PUT", self.job_path(name) + "/tag", send={"value": _tag(tag)}, safe=True))
+        return self._object("PUT", self.job_path(name) + "/tag", send={"value": _tag(tag)}, safe=True)
 
     def remove_tag(self, name: str, tag: str) -> dict[str, Any]:
         """Take a tag off a job."""
-        return dict(self._json("DELETE", self.job_path(name) + "/tag", send={"value": _tag(tag)}))
+        return self._object("DELETE", self.job_path(name) + "/tag", send={"value": _tag(tag)})
 
     def events(self, name: str, type: str | None = None) -> list[dict[str, Any]]:
         """What happened to a job, newest first; `type` Normal or Warning. None on servers before 1.3."""
@@ -173,7 +181,7 @@ class Jobs(Calls):
     def why(self, name: str, user: str | None = None) -> dict[str, Any]:
         """Why a job waits, or how it ended, in words: `job`, `state`, `text`, `hint`."""
         try:
-            return dict(self._json("GET", self.job_path(name, user) + "/why"))
+            return self._object("GET", self.job_path(name, user) + "/why")
         except NotFoundError as error:
             if not lacks_api(error):
                 raise

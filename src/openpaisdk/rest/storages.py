@@ -22,12 +22,12 @@ class Storages(Calls):
 
     def storage(self, name: str) -> dict[str, Any]:
         """One storage with the place and the credentials it takes to mount it."""
-        return dict(self._json("GET", f"/api/v2/storages/{quote(name)}"))
+        return self._object("GET", f"/api/v2/storages/{quote(name)}")
 
     def storage_configs(self, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Storages in the shape that servers before 1.0 used; deprecated there, kept for reading."""
-        return list(self._json("GET", "/api/v2/storage/config", query={"names": names}))
+        return self._array("GET", "/api/v2/storage/config", query={"names": names})
 
     def storage_servers(self, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Storage servers in the shape that servers before 1.0 used; deprecated there, kept for reading."""
-        return list(self._json("GET", "/api/v2/storage/server", query={"names": names}))
+        return self._array("GET", "/api/v2/storage/server", query={"names": names})

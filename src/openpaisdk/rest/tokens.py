@@ -51,7 +51,7 @@ class Tokens(Calls):
     def check_token(self) -> dict[str, Any]:
         """What the token in use says: `username`, `application`, `admin`; LoginError where it is refused."""
         try:
-            return dict(self._json("GET", "/api/v2/tokens/check"))
+            return self._object("GET", "/api/v2/tokens/check")
         except NotFoundError as error:
             if not lacks_api(error):
                 raise

@@ -16,11 +16,11 @@ class Users(Calls):
 
     def users(self) -> list[dict[str, Any]]:
         """Every user."""
-        return list(self._json("GET", "/api/v2/users"))
+        return self._array("GET", "/api/v2/users")
 
     def get_user(self, name: str | None = None) -> dict[str, Any]:
         """One user, me unless named."""
-        return dict(self._json("GET", f"/api/v2/users/{quote(name or self.user)}"))
+        return self._object("GET", f"/api/v2/users/{quote(name or self.user)}")
 
     def create_user(
         self,
@@ -41,7 +41,7 @@ class Users(Calls):
             "admin": admin,
             "extension": extension or {},
         }
-        return dict(self._json("POST", "/api/v2/users", send=data))
+        return self._object("POST", "/api/v2/users", send=data)
 
     def update_user(
         self,
@@ -62,18 +62,18 @@ class Users(Calls):
             admin=admin,
             extension=extension,
         )
-        return dict(self._json("PUT", "/api/v2/users", send={"patch": True, "data": data}, safe=True))
+        return self._object("PUT", "/api/v2/users", send={"patch": True, "data": data}, safe=True)
 
     def update_me(
         self, *, email: str | None = None, extension: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         """Change my own account; the password has `set_password`, because servers ignore it here."""
         data = _given(username=self.user, email=email, extension=extension)
-        return dict(self._json("PUT", "/api/v2/users/me", send={"patch": True, "data": data}, safe=True))
+        return self._object("PUT", "/api/v2/users/me", send={"patch": True, "data": data}, safe=True)
 
     def delete_user(self, name: str) -> dict[str, Any]:
         """Delete an account. For admins; admins themselves cannot be deleted."""
-        return dict(self._json("DELETE", f"/api/v2/users/{quote(name)}"))
+        return self._object("DELETE", f"/api/v2/users/{quote(name)}")
 
     def set_user_groups(self, name: str, groups: Sequence[str]) -> dict[str, Any]:
         """Replace the groups of a user. For admins."""
@@ -86,7 +86,7 @@ class Users(Calls):
     def remove_user_from_group(self, name: str, group: str) -> dict[str, Any]:
         """Take a user out of a group. For admins."""
         path = f"/api/v2/users/{quote(name)}/group"
-        return dict(self._json("DELETE", path, send={"groupname": group}, safe=True))
+        return self._object("DELETE", path, send={"groupname": group}, safe=True)
 
     def set_user_extension(self, name: str, extension: dict[str, Any]) -> dict[str, Any]:
         """Merge keys into a user's free-form data. For oneself and admins."""
@@ -109,7 +109,7 @@ class Users(Calls):
         return self._put_user(name, "admin", {"admin": admin})
 
     def _put_user(self, name: str, part: str, data: dict[str, Any]) -> dict[str, Any]:
-        return dict(self._json("PUT", f"/api/v2/users/{quote(name)}/{part}", send=data, safe=True))
+        return self._object("PUT", f"/api/v2/users/{quote(name)}/{part}", send=data, safe=True)
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -74,7 +74,7 @@ class Waiting(Jobs):
         query["until" if until == "terminal" else "state"] = "terminal" if until == "terminal" else "WAITING"
         path = self.job_path(name, user) + "/wait"
         try:
-            return dict(self._json("GET", path, query=query, timeout=seconds + self.timeout, safe=False))
+            return self._object("GET", path, query=query, timeout=seconds + self.timeout, safe=False)
         except NotFoundError as error:
             if lacks_api(error):
                 self.extensions -= {"wait"}

@@ -106,7 +106,7 @@ def describe(error: OSError, origin: Origin, *, sent: bool, timeout: float) -> N
             f"the certificate of {shown} is not trusted: {verdict}",
             reason="tls",
             sent=False,
-            hint='set "verify" of the cluster to the path of its CA file, or to false to trust it unchecked',
+            hint="`opai cluster add -a ALIAS --ca-file FILE` trusts its CA, --no-verify trusts it unchecked",
         )
     if hasattr(error, "library"):
         return NetworkError(
@@ -117,9 +117,18 @@ def describe(error: OSError, origin: Origin, *, sent: bool, timeout: float) -> N
         )
     if isinstance(error, ConnectionError):
         return NetworkError(
-            f"the connection to {shown} was lost before the answer was complete", reason="lost", sent=sent
+            f"the connection to {shown} was lost before the answer was complete",
+            reason="lost",
+            sent=sent,
+            hint="try again; what was asked for may have been done all the same (`opai job list` tells).\n"
+            "Where it repeats, check pai_uri, and that it is https where the server speaks https",
         )
-    return NetworkError(f"cannot reach {shown}: {error.strerror or error}", reason="unreachable", sent=sent)
+    return NetworkError(
+        f"cannot reach {shown}: {error.strerror or error}",
+        reason="unreachable",
+        sent=sent,
+        hint="check pai_uri (`opai cluster list`) and the network",
+    )
 
 
 class Connection:

@@ -72,9 +72,12 @@ def call_with_retry(
         except OpenPAIError as error:
             wait = wait_before(error, attempt)
             attempt += 1
-            if not may_pass(error) or attempt >= attempts or waited + wait > patience:
+            silent = getattr(error, "reason", "") == "timeout"
+            # Whoever did not answer for that long is asked only once more.
+            most = min(attempts, 2) if silent else attempts
+            if not may_pass(error) or attempt >= most or waited + wait > patience:
                 raise
-            if notice is not None and (wait >= 2 or isinstance(error, RateLimitedError)):
+            if notice is not None and (wait >= 2 or silent or isinstance(error, RateLimitedError)):
                 notice(f"{error.message}; trying again in {wait:g} s")
         sleep(wait)
         waited += wait

@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -126,7 +127,7 @@ def test_the_list_that_the_other_client_writes(own_home):
     [
         ('{\n  "a": oops\n}', r"clusters.json:2:8: not valid JSON"),
         ("[1, 2]", "expected an object of clusters"),
-        ('{"a": "http://x"}', "a: expected an object, got str"),
+        ('{"a": "http://x"}', "a: expected an object, got .http:"),
         ('{"a": {"user": "me"}}', "a: pai_uri is missing"),
         ('{"a": {"pai_uri": 7}}', r"a.pai_uri: expected some text, got 7"),
         ('{"a": {"pai_uri": "x", "verify": 3}}', "verify: expected true, false or the path"),
@@ -361,3 +362,23 @@ def test_aliases_that_cannot_be_typed_are_refused():
     for alias in ("", "a b", "a/b", "~x"):
         with pytest.raises(UsageError, match="alias"):
             config.save_cluster(ClusterConfig(alias, "http://x"))
+
+
+@pytest.mark.parametrize(
+    ("number", "below_home", "hint"),
+    [(28, True, "make room"), (30, True, "OPENPAI_HOME"), (13, False, "permissions")],
+)
+def test_what_cannot_be_written_comes_with_a_remedy(number, below_home, hint, tmp_path, monkeypatch):
+    from openpaisdk.config import home_path, write_private
+
+    target = home_path("clusters.json") if below_home else tmp_path / "x" / "defaults.json"
+    write_private(target, "old")
+
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(ConfigError, match="cannot write") as caught:
+        write_private(target, "new")
+    assert hint in caught.value.hint
+    assert [path.read_text() for path in Path(target).parent.iterdir()] == ["old"]

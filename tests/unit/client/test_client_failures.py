@@ -102,6 +102,53 @@ def test_something_that_is_not_json(cluster, answers):
         cluster.get_user("x")
 
 
+@pytest.mark.parametrize("found", ["text", 5, None, ["a list"], True])
+def test_json_of_another_shape(cluster, answers, found):
+    answers.table["GET /users/x"] = Answer(200, json.dumps(found).encode())
+    with pytest.raises(errors.UnavailableError, match="not what OpenPAI answers"):
+        cluster.get_user("x")
+    answers.table["GET /jobs"] = Answer(200, json.dumps(found).encode())
+    with pytest.raises(errors.UnavailableError, match=r"not what OpenPAI answers|not a list of jobs"):
+        cluster.jobs()
+
+
+def test_an_error_of_the_server_is_called_one(cluster, answers):
+    answers.table["GET /users/x"] = Answer(500, envelope("UnknownError", "boom"))
+    with pytest.raises(
+        errors.ServerError, match=r"pai\.example\.com answered .* \(HTTP 500\): boom"
+    ) as caught:
+        cluster.get_user("x")
+    assert "try again" in caught.value.hint
+
+
+def test_whose_token_is_refused(answers, clock):
+    from openpaisdk.config import ClusterConfig
+    from openpaisdk.core import Cluster
+
+    answers.table["GET /jobs"] = Answer(401, envelope("UnauthorizedUserError", "Your token is invalid."))
+    for alias, hint in {"lab": "opai cluster add -a lab", "environment": "OPAI_TOKEN"}.items():
+        config = ClusterConfig(alias, "http://pai.example.com", user="me", token="t")
+        said = r"http://pai\.example\.com refuses the token of 'me': Your token is invalid\."
+        with pytest.raises(errors.LoginError, match=said) as caught:
+            Cluster(config, transport=answers, sleep=clock.sleep).jobs()
+        assert hint in caught.value.hint
+
+
+def test_a_server_that_keeps_silent_is_asked_once_more(make_cluster, clock):
+    from openpaisdk.transport import NetworkError
+
+    said, asked = [], []
+
+    def silent(method, url, headers, body):
+        asked.append(url)
+        raise NetworkError("no answer within 30 s", reason="timeout", sent=True)
+
+    with pytest.raises(errors.UnavailableError, match="no answer"):
+        make_cluster(transport=silent, notice=said.append).jobs()
+    assert len(asked) == 2
+    assert said == ["no answer within 30 s; trying again in 0.5 s"]
+
+
 def test_a_redirect_names_the_place(cluster, answers):
     answers.table["GET /users/x"] = Answer(301, b"", {"location": "https://pai.example.com/"})
     with pytest.raises(errors.UnavailableError, match=r"to https://pai\.example\.com/"):
@@ -114,7 +161,8 @@ def test_a_gateway_without_server_is_asked_again(cluster, answers, clock):
     assert cluster.get_user("x") == {"username": "x"}
     assert clock.slept == [0.5, 1.0]
     answers.table["GET /users/x"] = page
-    with pytest.raises(errors.UnavailableError, match=r"gateway answered HTTP 502 \(Bad Gateway\)") as caught:
+    said = r"gateway of http://pai\.example\.com answered HTTP 502 \(Bad Gateway\)"
+    with pytest.raises(errors.UnavailableError, match=said) as caught:
         cluster.get_user("x")
     assert caught.value.hint
 

@@ -14,6 +14,7 @@ import pytest
 from openpaisdk import local
 from openpaisdk.core import Cluster
 from openpaisdk.errors import UnavailableError, UsageError
+from openpaisdk.local import process
 from openpaisdk.version import __version__
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the embedded cluster needs POSIX")
@@ -99,7 +100,7 @@ def state():
 
 
 def gone(pid):
-    return not os.path.exists(f"/proc/{pid}") or local._start_ticks(pid) == 0
+    return not os.path.exists(f"/proc/{pid}") or process.start_ticks(pid) == 0
 
 
 def kill_now():
@@ -207,7 +208,7 @@ def test_a_server_that_does_not_start_says_why(program, monkeypatch):
 def test_a_server_that_is_never_ready(program, monkeypatch):
     program.write_text("import time; time.sleep(60)")
     monkeypatch.setattr(local, "READY_WITHIN", 0.3)
-    with pytest.raises(UnavailableError, match=r"did not start within 0\.3 s"):
+    with pytest.raises(UnavailableError, match=r"it was not ready within 0\.3 s"):
         local.ensure()
 
 
@@ -290,16 +291,16 @@ def test_windows_is_told_clearly(monkeypatch):
 
 def test_without_proc_the_process_is_told_apart_by_psutil(program, monkeypatch):
     local.ensure()
-    monkeypatch.setattr(local, "_start_ticks", lambda pid: None)
-    assert local._alive(state(), thorough=True)
-    assert not local._alive({**state(), "pid_started": 1.0}, thorough=True)
-    assert local._began_by_psutil(2**22 + 1) == 0.0
+    monkeypatch.setattr(process, "start_ticks", lambda pid: None)
+    assert process.alive(state(), thorough=True)
+    assert not process.alive({**state(), "pid_started": 1.0}, thorough=True)
+    assert process.began_by_psutil(2**22 + 1) == 0.0
 
 
 def test_a_server_is_known_again_after_somebody_set_the_clock(monkeypatch):
-    ticks = local._start_ticks(os.getpid())
+    ticks = process.start_ticks(os.getpid())
     known = {"pid": os.getpid(), "pid_started": 1.0, "pid_ticks": ticks}
-    assert local._alive(known) and not local._alive({**known, "pid_ticks": ticks + 1})
+    assert process.alive(known) and not process.alive({**known, "pid_ticks": ticks + 1})
 
 
 def test_the_client_loads_where_there_is_no_fcntl():
@@ -307,3 +308,18 @@ def test_the_client_loads_where_there_is_no_fcntl():
         "import sys; sys.modules['fcntl'] = None; import openpaisdk.core, openpaisdk.local, openpaisdk.config"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_server_that_ends_at_once_is_not_said_to_be_slow(monkeypatch):
+    monkeypatch.setattr(local, "PROGRAM", ("-c", "raise SystemExit(3)"))
+    with pytest.raises(UnavailableError, match="did not start: it ended with exit code 3") as caught:
+        local.ensure()
+    assert "server.log" in caught.value.hint
+
+
+def test_a_full_disk_is_named_as_the_reason(monkeypatch):
+    monkeypatch.setattr(local, "PROGRAM", ("-c", "raise SystemExit(1)"))
+    monkeypatch.setattr(local, "ROOM_NEEDED", 2**63)
+    with pytest.raises(UnavailableError) as caught:
+        local.ensure()
+    assert "kB are free" in caught.value.hint

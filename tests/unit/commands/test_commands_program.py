@@ -91,6 +91,14 @@ def test_debug_after_the_dashes_belongs_to_the_command(engine: Engine) -> None:
     assert main(["job", "exec", "missing", "--", "x", "--debug"], engine) == 3
 
 
+@pytest.mark.parametrize("words", [["sub", "--gpu", "two", "x"], ["wait", "x", "--timeout", "soon"]])
+def test_a_number_that_is_none(words: list[str], engine: Engine) -> None:
+    from openpaisdk.errors import UsageError
+
+    with pytest.raises(UsageError, match=r"--\w+: expected a number, got '(two|soon)'"):
+        engine.process(["job", *words])
+
+
 class Broken(Engine):
     def __init__(self, error: BaseException) -> None:
         super().__init__()

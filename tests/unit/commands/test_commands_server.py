@@ -138,3 +138,19 @@ def test_logs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert Engine().process(["server", "logs", "--tail", "2"]) == ["line 298", "line 299"]
     assert len(Engine().process(["server", "logs"])) == 100
     assert len(Engine().process(["server", "logs", "--tail", "0"])) == 300
+
+
+@pytest.mark.parametrize(
+    ("jobs", "said"),
+    [
+        ({"RUNNING": 2}, "local cluster stopped; running tasks go on\n"),
+        ({"RUNNING": 0, "SUCCEEDED": 4}, "local cluster stopped\n"),
+        (None, "local cluster stopped; running tasks go on\n"),
+    ],
+)
+def test_stop_speaks_of_running_tasks_only_where_there_are_some(
+    jobs: Any, said: str, calls: list[Any], capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(local, "status", lambda: {**STATUS, "jobs": jobs})
+    assert main(["server", "stop"]) == 0
+    assert capsys.readouterr().err == said

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from openpaisdk import local
+from openpaisdk.local import process
 from support.servers import ServerProcess
 
 
@@ -48,7 +48,7 @@ def test_it_tells_where_it_is_and_who_may(real: ServerProcess):
     assert set(real.ready["capacity"]) == {"cpu", "memory_mb", "gpu"}
     assert stat.S_IMODE(real.state_file.stat().st_mode) == 0o600
     assert abs(real.state["pid_started"] - psutil.Process(real.process.pid).create_time()) < 1
-    assert real.state["pid_ticks"] == local._start_ticks(real.process.pid)
+    assert real.state["pid_ticks"] == process.start_ticks(real.process.pid)
     assert real.token not in real.log()
     assert stat.S_IMODE((real.data_dir / "server.db").stat().st_mode) == 0o600
 

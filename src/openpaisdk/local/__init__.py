@@ -12,6 +12,7 @@ import time
 
 from openpaisdk.config import ClusterConfig, home_path, locked, read_json, write_private
 from openpaisdk.errors import ConfigError, OpenPAIError, UnavailableError, UsageError
+from openpaisdk.local.process import alive, started_here
 from openpaisdk.version import __version__
 
 TYPE_CHECKING = False
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 PROGRAM = ("-m", "openpaisdk.server")
 READY_WITHIN = 30.0
 STOPS_WITHIN = 10.0
-_started_here: set[int] = set()
+# What the server writes before it can take a job, generously.
+ROOM_NEEDED = 5_000_000
 
 
 def state_file() -> str:
@@ -49,11 +51,11 @@ def ensure(*, restart_if_dead: bool = False) -> ClusterConfig:
     """
     _refuse_windows()
     state = _read_state()
-    if state is not None and _alive(state) and not _older(state) and not restart_if_dead:
+    if state is not None and alive(state) and not _older(state) and not restart_if_dead:
         return _config(state)
     with locked(home_path("local", "server")):
         state = _read_state()
-        if state is not None and _alive(state, thorough=True):
+        if state is not None and alive(state, thorough=True):
             if not _older(state) and (not restart_if_dead or _answers(state["uri"])):
                 return _config(state)
             _end(state, ask=_older(state))
@@ -69,7 +71,7 @@ def start(options: Sequence[str] = ()) -> ClusterConfig:
     _refuse_windows()
     with locked(home_path("local", "server")):
         state = _read_state()
-        if state is not None and _alive(state):
+        if state is not None and alive(state):
             raise UsageError(
                 f"the embedded server already runs (pid {state['pid']}, {state['uri']})",
                 hint="stop it first with `opai server stop`; running jobs go on meanwhile",
@@ -86,7 +88,7 @@ def stop() -> dict[str, Any] | None:
     with locked(home_path("local", "server")):
         state = _read_state()
         _remove(_options_file())
-        running = state is not None and _alive(state, thorough=True)
+        running = state is not None and alive(state, thorough=True)
         if state is not None and running:
             _end(state, ask=True)
         _remove(state_file())
@@ -97,7 +99,7 @@ def status() -> dict[str, Any]:
     """Whether the server runs, and if so its process, address, version, folders, launcher and load."""
     _refuse_windows()
     state = _read_state()
-    if state is None or not _alive(state):
+    if state is None or not alive(state):
         return {"running": False, "data_dir": data_folder(), "log": log_path()}
     found = {"running": True, **_public(state), "log": log_path()}
     try:
@@ -122,7 +124,7 @@ def reset() -> None:
 
 def _stop_jobs(state: dict[str, Any], patience: float = 30.0) -> None:
     """Stop what runs, because nobody could stop it once the server has forgotten it."""
-    ensure(restart_if_dead=bool(state) and not _alive(state))
+    ensure(restart_if_dead=bool(state) and not alive(state))
     found = _read_state() or {}
     query = "/api/v2/jobs?state=WAITING,RUNNING,STOPPING&limit=50000"
     end = time.monotonic() + patience
@@ -205,68 +207,6 @@ def _older(state: dict[str, Any]) -> bool:
     return numbers(state.get("version")) < numbers(__version__)
 
 
-def _alive(state: dict[str, Any], *, thorough: bool = False) -> bool:
-    """Whether the process still runs and is not another one that got the same number.
-
-    Without /proc, telling them apart takes psutil: `thorough` loads it, for what does harm if wrong.
-    """
-    pid = state["pid"]
-    if pid in _started_here:
-        try:
-            os.waitpid(pid, os.WNOHANG)
-        except OSError:
-            pass
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    ticks = _start_ticks(pid)
-    if ticks == 0:
-        return False
-    # Ticks since boot do not change when somebody sets the clock, as the time of day of a start does.
-    if ticks is not None and isinstance(state.get("pid_ticks"), int):
-        return bool(ticks == state["pid_ticks"])
-    began = None if ticks is None else _began(ticks)
-    if began is None and thorough:
-        began = _began_by_psutil(pid)
-    if began == 0.0:
-        return False
-    told = state.get("pid_started")
-    return began is None or not isinstance(told, (int, float)) or abs(began - told) < 3.0
-
-
-def _start_ticks(pid: int) -> int | None:
-    """When a process began, in ticks since boot: 0 if it is over, None where there is no /proc."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-        return 0 if fields[0] == b"Z" else int(fields[19])
-    except (OSError, ValueError, IndexError):
-        return None
-
-
-def _began(ticks: int) -> float | None:
-    """The same in seconds since the epoch, as the clock is set now."""
-    try:
-        with open("/proc/stat", "rb") as file:
-            boot = next(int(line.split()[1]) for line in file if line.startswith(b"btime"))
-    except (OSError, ValueError, IndexError, StopIteration):
-        return None
-    return boot + ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _began_by_psutil(pid: int) -> float | None:
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        return 0.0 if process.status() == psutil.STATUS_ZOMBIE else float(process.create_time())
-    except psutil.NoSuchProcess:
-        return 0.0
-    except psutil.Error:
-        return None
-
-
 def _answers(uri: str) -> bool:
     """Whether something takes connections at the address."""
     import socket
@@ -286,7 +226,7 @@ def _end(state: dict[str, Any], *, ask: bool) -> None:
     from signal import SIGKILL, SIGTERM
 
     def gone(seconds: float) -> bool:
-        return _until(lambda: not _alive(state), seconds)
+        return _until(lambda: not alive(state), seconds)
 
     if not ask and gone(2.0):
         return
@@ -351,23 +291,43 @@ def _start(options: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         ready = None
     state = _read_state()
     if isinstance(ready, dict) and state is not None:
-        # It outlives this process, so Popen need not watch it; `_alive` collects it should it end before.
+        # It outlives this process, so Popen need not watch it; `alive` collects it should it end before.
         process.returncode = 0
-        _started_here.add(process.pid)
+        started_here.add(process.pid)
         return state, ready
+    code = process.poll() if line else _ended(process)
     process.kill()
     process.wait()
-    last = _last_words(begin)
-    raise UnavailableError(
-        "the embedded server did not start" + (f": {last}" if last else f" within {READY_WITHIN:g} s"),
-        hint=f"its log is {log_path()}",
+    why = _last_words(begin) or (
+        f"it was not ready within {READY_WITHIN:g} s" if code is None else f"it ended with exit code {code}"
     )
+    raise UnavailableError(f"the embedded server did not start: {why}", hint=_remedy())
+
+
+def _ended(process: Any) -> int | None:
+    """The exit code of a server that closed its pipe without a word; None while it still runs."""
+    from subprocess import TimeoutExpired
+
+    try:
+        return int(process.wait(1.0))
+    except TimeoutExpired:
+        return None
+
+
+def _remedy() -> str:
+    """Its log, or the disk where that is too full for a log."""
+    folder = os.path.dirname(state_file())
+    found = os.statvfs(folder)
+    free = found.f_bavail * found.f_frsize
+    if free < ROOM_NEEDED:
+        return f"only {free // 1000} kB are free in {folder}; make room, or set OPENPAI_HOME to another disk"
+    return f"its log is {log_path()}"
 
 
 def _environment() -> dict[str, str]:
     """The environment for the server, with the folder of this package where it is not an installed one."""
     environment = dict(os.environ)
-    above = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    above = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     if os.path.basename(above) not in ("site-packages", "dist-packages"):
         known = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = above + (os.pathsep + known if known else "")
