@@ -48,11 +48,21 @@ def _submit_files(args: Namespace, context: Context) -> Result:
     if args.job_name and len(args.config) > 1:
         raise UsageError(f"-j {args.job_name} cannot be the name of {len(args.config)} jobs")
     jobs = [_edited(Job.from_file(path), args) for path in args.config]
+    for job in jobs:
+        _warn(job, context)
     try:
         return submit_result(submit_jobs(jobs, args, context), args)
     except ConflictError as error:
         error.hint = "choose another name with -j, or let --unique make one"
         raise
+
+
+def _warn(job: Job, context: Context) -> None:
+    """A mistyped parameter is no error on OpenPAI: the command would run with the reference as it stands."""
+    if not job.check():
+        for problem in job.cautions():
+            if problem.keyword == "reference":
+                context.say(f"warning: {problem}")
 
 
 def _submit_draft(args: Namespace, context: Context) -> Result:

@@ -92,6 +92,7 @@ class Job(JobSpec):
 
     @classmethod
     def from_text(cls, text: str, source: str = "<text>") -> Job:
+        """A job from the text of a job file; `source` is its name in messages."""
         from openpaisdk.protocol import load
 
         return cls._from_document(load(text, source))
@@ -138,13 +139,16 @@ class Job(JobSpec):
         return self
 
     def submit(self, cluster: Cluster | str | None = None) -> Job:
-        """Check and send it, with its code; returns itself. A cluster is given, named, or the default one."""
+        """Check and send it, with its code; returns itself.
+
+        `cluster` is one, or an alias. Without it the job goes where it was taken from, else to the default one.
+        """
         from openpaisdk.errors import InvalidJobError
 
         problems = self.check()
         if problems:
             raise InvalidJobError(f"job {self.name} is not valid", problems=problems)
-        self.cluster = open_cluster(cluster)
+        self.cluster = open_cluster(self.cluster if cluster is None else cluster)
         if self._sources is not None:
             send_code(self.spec, self.cluster, self._sources, required=self._needs_source)
         accepted = self.cluster.submit(as_sent(with_surroundings(self.spec, self.cluster), self.cluster))
@@ -160,6 +164,7 @@ class Job(JobSpec):
         twin = Job.from_dict(copy.deepcopy(self.spec))
         twin.spec["name"] = name or unique_name(clone_stem(self.name))
         twin.cluster = self.cluster
+        twin._sources, twin._needs_source = self._sources, self._needs_source
         return twin
 
     def _home(self) -> Cluster:
@@ -175,6 +180,7 @@ class Job(JobSpec):
         return self._home().job_link(self.name, user=self.user)
 
     def detail(self) -> dict[str, Any]:
+        """All that the cluster tells about it: state, times, tasks."""
         return self._home().job(self.name, user=self.user)
 
     def status(self) -> str:
@@ -186,6 +192,7 @@ class Job(JobSpec):
         return self._home().follow(self.name, user=self.user, **choice)
 
     def stop(self) -> Job:
+        """Ask it to stop; `wait` tells when it has."""
         self._home().stop(self.name, user=self.user)
         return self
 
@@ -194,12 +201,15 @@ class Job(JobSpec):
         return outcome(self._home().wait(self.name, user=self.user, timeout=timeout))
 
     def done(self) -> bool:
+        """Whether it has ended, in whatever way."""
         return self.status() in ENDED
 
     def running(self) -> bool:
+        """Whether it runs just now."""
         return self.status() == "RUNNING"
 
     def cancelled(self) -> bool:
+        """Whether it was stopped."""
         return self.status() == "STOPPED"
 
     def cancel(self) -> bool:
@@ -218,6 +228,7 @@ class Job(JobSpec):
         return found
 
     def exception(self, timeout: float | None = None) -> Exception | None:
+        """Wait for the end: None for success, else what `result` would raise."""
         return failure(self.wait(timeout))
 
 

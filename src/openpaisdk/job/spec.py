@@ -32,6 +32,7 @@ class JobSpec:
 
     @property
     def name(self) -> str:
+        """The name on the cluster, without its user."""
         return str(self.spec["name"])
 
     def task_role(
@@ -98,11 +99,16 @@ class JobSpec:
         return self
 
     def parameter(self, name: str, value: Any) -> Self:
+        """Set what `<% $parameters.name %>` in commands stands for."""
         self.spec.setdefault("parameters", {})[name] = value
         return self
 
     def secret(self, name: str, value: str) -> Self:
-        self.spec.setdefault("secrets", {})[name] = value
+        """Set what `<% $secrets.name %>` in commands stands for; it is never shown again."""
+        if not isinstance(self.spec.get("secrets"), dict):
+            # A cluster gives only a mask back.
+            self.spec["secrets"] = {}
+        self.spec["secrets"][name] = value
         return self
 
     def prerequisite(self, type: str, name: str, uri: str | list[str] | None = None, **more: Any) -> Self:
@@ -127,6 +133,7 @@ class JobSpec:
         return self
 
     def extra(self, name: str, value: Any) -> Self:
+        """Set one of the protocol's extras."""
         self.spec.setdefault("extras", {})[name] = value
         return self
 
@@ -187,15 +194,24 @@ class JobSpec:
 
         return check(self._document if self._document is not None else self.spec)
 
+    def cautions(self) -> list[Problem]:
+        """What is allowed but hardly meant, such as a reference to a parameter that is not there."""
+        from openpaisdk.protocol import cautions
+
+        return cautions(self._document if self._document is not None else self.spec)
+
     def as_dict(self) -> dict[str, Any]:
+        """The spec itself, in the words of protocol v2."""
         return self.spec
 
     def to_yaml(self) -> str:
+        """The spec as a job file."""
         from openpaisdk.protocol import dump
 
         return dump(self.spec, "yaml")
 
     def to_json(self) -> str:
+        """The spec as JSON."""
         from openpaisdk.protocol import dump
 
         return dump(self.spec, "json")

@@ -250,6 +250,20 @@ def test_validate_prints_every_problem(
     assert main(["job", "validate", "good.yaml"], engine) == 0
 
 
+def test_references_to_nothing_are_warned_about(
+    engine: Engine, pai: FakePAI, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = JOB.replace("type: job", "type: job\nparameters: {steps: 5}")
+    (tmp_path / "job.yaml").write_text(text.replace("$secrets.key", "$parameters.step"))
+    assert main(["job", "validate", "job.yaml"], engine) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("warning: job.yaml:")
+    assert "`$parameters.step`" in shown.out and "did you mean `steps`?" in shown.out
+    assert shown.err == "job.yaml: can be submitted\n"
+    assert main(["job", "submit", "--config", "job.yaml"], engine) == 0
+    assert "warning: job.yaml:" in capsys.readouterr().err
+
+
 def test_list_columns(engine: Engine, pai: FakePAI, capsys: pytest.CaptureFixture[str]) -> None:
     pai.add("one")
     pai.add("theirs", user="bob", state="FAILED", exit=255)

@@ -153,3 +153,17 @@ def test_code_on_a_cluster_without_a_place_for_it(tmp_path: Path, monkeypatch: p
     (tmp_path / "data").write_bytes(os.urandom(200_000))
     with pytest.raises(UsageError, match="has no other place for code"):
         Job.from_command("python train.py").source("data").submit(cluster)
+
+
+def test_a_twin_goes_where_its_model_is_with_secrets_and_code_of_its_own(
+    cluster: Cluster, pai: FakePAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from openpaisdk import job as jobs
+
+    pai.add("one")["spec"]["secrets"] = "******"
+    monkeypatch.setattr(jobs, "_open_clusters", {None: "the default one, which is not meant"})
+    twin = Job.from_cluster("one", cluster).clone("two").secret("key", "value").submit()
+    assert twin.cluster is cluster
+    assert twin.spec["secrets"] == {"key": "value"}
+    sweep = Job.from_command("python train.py", source=["train.py"]).clone()
+    assert (sweep._sources, sweep._needs_source) == (("train.py",), True)
