@@ -141,7 +141,7 @@ class Job(JobSpec):
     def submit(self, cluster: Cluster | str | None = None) -> Job:
         """Check and send it, with its code; returns itself.
 
-        `cluster` is one, or an alias. Without it the job goes where it was taken from, else to the default one.
+        `cluster` is one, or an alias. Without it the job goes where it came from, else to the default one.
         """
         from openpaisdk.errors import InvalidJobError
 
