@@ -32,7 +32,7 @@ class Job(JobSpec):
     """
 
     def __init__(self, name: str | None = None, **spec: Any) -> None:
-        """A job without task roles yet; `spec` takes the protocol's own keys. Mostly a `from_...` is shorter."""
+        """A job without task roles yet; `spec` takes the protocol's own keys."""
         super().__init__(name, **spec)
         self.cluster: Cluster | None = None
         self.user: str | None = None

@@ -71,6 +71,59 @@ def test_list_loads_only_what_it_needs() -> None:
     assert nouns == {"openpaisdk.commands.job_list"}
 
 
+OURS_FOR_LIST = OURS_FOR_HELP | {
+    "openpaisdk.cli.render",
+    "openpaisdk.cli.table",
+    "openpaisdk.commands.context",
+    "openpaisdk.commands.job_list",
+    "openpaisdk.commands.parsing",
+    "openpaisdk.commands.result",
+    "openpaisdk.commands.wording",
+    "openpaisdk.config",
+    "openpaisdk.config.clusters",
+    "openpaisdk.config.defaults",
+    "openpaisdk.config.files",
+    "openpaisdk.core",
+    "openpaisdk.engine",
+    "openpaisdk.errors",
+    "openpaisdk.rest",
+    "openpaisdk.rest.attempts",
+    "openpaisdk.rest.calls",
+    "openpaisdk.rest.execution",
+    "openpaisdk.rest.following",
+    "openpaisdk.rest.groups",
+    "openpaisdk.rest.info",
+    "openpaisdk.rest.jobs",
+    "openpaisdk.rest.logs",
+    "openpaisdk.rest.storages",
+    "openpaisdk.rest.submission",
+    "openpaisdk.rest.tokens",
+    "openpaisdk.rest.users",
+    "openpaisdk.rest.virtual_clusters",
+    "openpaisdk.rest.waiting",
+    "openpaisdk.transport",
+    "openpaisdk.transport.http1",
+    "openpaisdk.transport.retry",
+}
+LISTING = """
+from openpaisdk.cli.main import main
+from openpaisdk.config import ClusterConfig
+from openpaisdk.core import Cluster
+from openpaisdk.engine import Engine
+row = b'[{"name": "one", "username": "ann", "state": "RUNNING", "submissionTime": 1}]'
+def answer(method, url, headers, body):
+    return 200, {"content-type": "application/json"}, row
+config = ClusterConfig("lab", "http://pai.example.org", user="ann", token="t")
+main(["job", "list"], Engine(open_cluster=lambda alias: Cluster(config, transport=answer)))
+"""
+
+
+def test_a_whole_list_loads_only_what_it_needs() -> None:
+    loaded = loaded_by(LISTING)
+    assert not loaded & (HEAVY - {"argparse", "json"})
+    assert {name for name in loaded if name.startswith("openpaisdk")} == OURS_FOR_LIST
+
+
 def test_errors_are_sentences(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["job", "status", "missing"], engine) == 3
     shown = capsys.readouterr()
