@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from openpaisdk.core import Cluster
 class ServerProcess:
     """An embedded server on a free loopback port, data below `folder`; it can be killed and started again."""
 
+    mode: tuple[str, ...] = ("--local",)
+
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
         self.options = options
@@ -34,7 +37,7 @@ class ServerProcess:
         """Returns when the server is ready to answer."""
         reader, writer = os.pipe()
         command = [
-            *(sys.executable, "-m", "openpaisdk.server", "--local", "--data-dir", str(self.data_dir)),
+            *(sys.executable, "-m", "openpaisdk.server", *self.mode, "--data-dir", str(self.data_dir)),
             *("--state-file", str(self.state_file), "--ready-fd", str(writer), *self.options),
         ]
         with open(self.folder / "server.log", "ab") as log:
@@ -91,6 +94,52 @@ class ServerProcess:
             except subprocess.TimeoutExpired:
                 self.kill()
         end_processes_of(self.folder)
+
+
+class SharedServer(ServerProcess):
+    """One for many users, with TLS, as an administrator starts it."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        super().__init__(folder, *options)
+        self.certificate = folder / "cert.pem"
+        key = folder / "key.pem"
+        make_certificate(self.certificate, key)
+        self.mode = ("--port", "0", "--tls-cert", str(self.certificate), "--tls-key", str(key))
+
+    @property
+    def admin_password(self) -> str:
+        """As it was shown at the first start."""
+        found = re.search(r"with the password (\S+)", self.log())
+        assert found is not None, self.log()
+        return found[1]
+
+    def cluster_of(self, user: str, password: str) -> Cluster:
+        config = ClusterConfig(
+            alias="lab", pai_uri=self.uri, user=user, passwd=password, verify=str(self.certificate)
+        )
+        return Cluster(config)
+
+
+def make_certificate(certificate: Path, key: Path) -> None:
+    """A certificate for this machine's loopback address that nobody signed."""
+    subprocess.run(
+        [
+            *(
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+                "-nodes",
+            ),
+            *("-keyout", str(key), "-out", str(certificate), "-days", "2", "-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"),
+        ],
+        check=True,
+        capture_output=True,
+    )
 
 
 def end_processes_of(folder: Path) -> None:

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 # Options that make it a server for others: then it stays in the foreground, where a supervisor wants it.
 SHARED = ("host", "tls_cert", "tls_key", "insecure", "own_jobs_only")
 
+SETTINGS = (
+    *("host", "port", "data_dir", "tls_cert", "tls_key", "launcher", "fake_gpus"),
+    *("file_quota_mb", "rate_limits"),
+)
+
 
 def start_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
@@ -40,6 +45,14 @@ def start_arguments(parser: ArgumentParser) -> None:
         default=[],
         metavar="NAME=SHARE",
         help="a virtual cluster with its share of the machine, from 0 to 1",
+    )
+    parser.add_argument(
+        "--file-quota-mb", type=int, metavar="MB", help="most that each home on its storage holds"
+    )
+    parser.add_argument(
+        "--rate-limits",
+        metavar="LIMITS",
+        help="such as api=600,list=120,submit=3600, or off; by default off on loopback",
     )
     parser.add_argument("--insecure", action="store_true", help="listen beyond loopback without TLS")
     parser.add_argument("--own-jobs-only", action="store_true", help="show people only their own jobs")
@@ -67,7 +80,7 @@ def start_run(args: Namespace, context: Context) -> Result:
 def server_options(args: Namespace) -> list[str]:
     """The options for the server's own command line."""
     options: list[str] = []
-    for name in ("host", "port", "data_dir", "tls_cert", "tls_key", "launcher", "fake_gpus"):
+    for name in SETTINGS:
         value = getattr(args, name)
         if value is not None:
             options += [f"--{name.replace('_', '-')}", _absolute(name, str(value))]

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import MutableMapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,13 @@ from openpaisdk.errors import ConfigError, ConflictError, OpenPAIError
 from openpaisdk.server import settings as options
 from openpaisdk.server.settings import Settings
 from openpaisdk.version import __version__
+
+# The beginnings of the names that tasks of a shared server may see: machine, language, GPUs, engines.
+PUBLIC_VARIABLES = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LC_", "TZ", "TMPDIR", "XDG_", "DBUS_"),
+    *("LD_", "PYTHON", "VIRTUAL_ENV", "CONDA_PREFIX", "SSL_CERT_", "CUDA", "NVIDIA", "NCCL", "OMP_"),
+    *("DOCKER_", "CONTAINER", "PODMAN", "OPENPAI_", "NOTIFY_SOCKET"),
+)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -77,6 +85,8 @@ async def _serve(chosen: Settings) -> int:
     from openpaisdk.server.services import Services
 
     _raise_file_limit()
+    if not chosen.local:
+        _forget_private_variables(os.environ)
     bound = bind(chosen)
     uri = address_of(chosen, bound)
     os.umask(0o077)
@@ -94,7 +104,7 @@ async def _serve(chosen: Settings) -> int:
         while not listener.started and not serving.done():
             await asyncio.sleep(0.001)
         if not chosen.local:
-            _greet(accounts, uri)
+            _greet(accounts, uri, launcher.name)
         _announce(chosen, services, token)
         stopper = asyncio.ensure_future(stopping.wait())
         await asyncio.wait({stopper, serving}, return_when=asyncio.FIRST_COMPLETED)
@@ -128,12 +138,24 @@ def _stop_on_signals(stopping: asyncio.Event) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-def _greet(accounts: Any, uri: str) -> None:
+def _forget_private_variables(environ: MutableMapping[str, str]) -> None:
+    """Tasks inherit what is left: what was set in the shell of whoever started a shared server is theirs."""
+    for name in [name for name in environ if not name.startswith(PUBLIC_VARIABLES)]:
+        if not name.lower().endswith("_proxy"):
+            del environ[name]
+
+
+def _greet(accounts: Any, uri: str, launcher: str) -> None:
     password = accounts.first_start()
     if password:
         sys.stdout.write(
             f"The user admin was created, with the password {password}\n"
             "It is shown this once; change it after the first login.\n"
+        )
+    if launcher != "container":
+        sys.stdout.write(
+            "Tasks without a container run as the user of this server, and may read what it reads; "
+            "--launcher container keeps people apart.\n"
         )
     sys.stdout.write(f"Serving on {uri}\n")
     sys.stdout.flush()

@@ -187,7 +187,9 @@ class Accounts:
         user = self.users.get(name)
         acls = [self.groups[group].acls for group in (user.groups if user else ()) if group in self.groups]
         admin = any(acl.admin for acl in acls)
-        clusters = self.virtual_clusters if admin else [vc for acl in acls for vc in acl.virtualClusters]
+        given = self.virtual_clusters if admin else [vc for acl in acls for vc in acl.virtualClusters]
+        # A group may name one that there is no more since the server was started with other options.
+        clusters = [vc for vc in given if vc in self.virtual_clusters]
         storages = [storage for acl in acls for storage in acl.storageConfigs]
         defaults = [acl.storageConfigs[0] for acl in acls if acl.storageConfigs]
         return Rights(admin, _unique(clusters), _unique(storages), _unique(defaults))

@@ -15,6 +15,7 @@ from openpaisdk.errors import ConfigError
 from openpaisdk.server.settings import Settings
 
 GRACEFUL_SECONDS = 3
+DROP_SECONDS = 0.05
 BACKLOG = 4096  # connections that wait while a burst of submissions is taken in
 
 
@@ -53,6 +54,23 @@ class Listener(uvicorn.Server):
 
     async def main_loop(self) -> None:
         await self._stopped.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        dropping = asyncio.ensure_future(self._drop_answered()) if self.config.is_ssl else None
+        await super().shutdown(sockets)
+        if dropping is not None:
+            dropping.cancel()
+
+    async def _drop_answered(self) -> None:
+        """Closing over TLS waits for the other side to say goodbye, which clients that are at rest do not."""
+        while True:
+            for connection in list(self.server_state.connections):
+                cycle = getattr(connection, "cycle", None)
+                transport: asyncio.Transport | None = getattr(connection, "transport", None)
+                answered = cycle is None or cycle.response_complete
+                if transport is not None and answered and not transport.get_write_buffer_size():
+                    transport.abort()
+            await asyncio.sleep(DROP_SECONDS)
 
     def stop(self) -> None:
         self.should_exit = True

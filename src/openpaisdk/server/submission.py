@@ -40,8 +40,12 @@ async def accept(
     OpenPAI lets a job wait that can never fit, and its clients rely on that; ours asks for a refusal.
     """
     vc = virtual_cluster(spec)
-    if vc not in services.accounts.virtual_clusters_of(caller.name):
-        raise AccessError(f"User {caller.name} is not allowed to access virtual cluster {vc}.")
+    allowed = services.accounts.virtual_clusters_of(caller.name)
+    if vc not in allowed:
+        raise AccessError(
+            f"User {caller.name} is not allowed to access virtual cluster {vc}.",
+            hint=f"yours: {', '.join(allowed) or 'none; ask an administrator for one'}",
+        )
     granted = services.accounts.rights(caller.name).storages
     for storage in _storages(spec):
         if storage not in granted:
