@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from openpaisdk.commands.result import Result, View
 from openpaisdk.commands.submitting import submit_jobs, submit_options, submit_result
+from openpaisdk.commands.wording import ENDED, said_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable
-    from typing import Any
 
     from openpaisdk.commands.context import Context
 
@@ -19,7 +19,14 @@ def stop_arguments(parser: ArgumentParser) -> None:
 
 
 def stop_run(args: Namespace, context: Context) -> Result:
-    return _each(args.jobs, context.cluster().stop, context, "is being stopped")
+    cluster = context.cluster()
+
+    def stop(name: str) -> str:
+        state = str(cluster.job(name)["jobStatus"].get("state"))
+        cluster.stop(name)
+        return said_state(state if state in ENDED else "STOPPING")
+
+    return _each(args.jobs, stop, context)
 
 
 def delete_arguments(parser: ArgumentParser) -> None:
@@ -27,18 +34,24 @@ def delete_arguments(parser: ArgumentParser) -> None:
 
 
 def delete_run(args: Namespace, context: Context) -> Result:
-    return _each(args.jobs, context.cluster().delete_job, context, "deleted with its files")
+    cluster = context.cluster()
+
+    def delete(name: str) -> str:
+        cluster.delete_job(name)
+        return "deleted with its files"
+
+    return _each(args.jobs, delete, context)
 
 
-def _each(names: list[str], act: Callable[[str], Any], context: Context, said: str) -> Result:
-    """Does it to every job; the first error is raised only after the others had their turn."""
+def _each(names: list[str], act: Callable[[str], str], context: Context) -> Result:
+    """Does it to every job and says so; the first error comes after the others had their turn."""
     from openpaisdk.errors import OpenPAIError
 
     done: list[str] = []
     failed: OpenPAIError | None = None
     for name in names:
         try:
-            act(name)
+            said = act(name)
         except OpenPAIError as error:
             if failed is not None:
                 context.say(f"error: {error.message}")

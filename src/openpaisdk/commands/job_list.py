@@ -125,6 +125,9 @@ def _one(args: Namespace, cluster: Cluster) -> Result:
         from openpaisdk.commands.tasks import ssh_addresses
 
         rows = ssh_addresses(detail)
+        if "exec" in cluster.extensions:
+            # Our server runs no ssh daemon in tasks; it opens their environment itself.
+            rows = [{**row, "command": f"opai job ssh {args.job} {row['task']}"} for row in rows]
         view = View(
             "table",
             columns=(

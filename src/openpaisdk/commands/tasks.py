@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from openpaisdk.commands.wording import said_state
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,14 +45,16 @@ def pick_task(detail: dict[str, Any], wanted: str | None) -> tuple[str, dict[str
     for label, status in tasks.items():
         if status.get("taskState") == "RUNNING":
             return label, status
-    state = str(detail["jobStatus"]["state"]).lower()
-    raise ConflictError(f"no task of {name} is running (the job is {state})", hint=f"opai job why {name}")
+    said = said_state(str(detail["jobStatus"]["state"]))
+    raise ConflictError(f"no task of {name} is running (the job {said})", hint=f"opai job why {name}")
 
 
 def ssh_addresses(detail: dict[str, Any]) -> list[dict[str, Any]]:
-    """Where each placed task listens for ssh; OpenPAI tells it by address and the port labelled `ssh`."""
+    """Where each running task listens for ssh; OpenPAI tells it by address and the port labelled `ssh`."""
     found = []
     for label, status in each_task(detail):
+        if status.get("taskState") != "RUNNING":
+            continue
         port = str((status.get("containerPorts") or {}).get("ssh") or "").partition(",")[0]
         host = status.get("containerIp")
         if host and port:

@@ -99,6 +99,13 @@ def shown_state(status: Any) -> str:
     return state.lower()
 
 
+def said_state(state: str) -> str:
+    """`has failed`, `is waiting`: the state as the end of a sentence."""
+    if state in ("SUCCEEDED", "FAILED"):
+        return f"has {state.lower()}"
+    return {"STOPPED": "was stopped", "STOPPING": "is being stopped"}.get(state, f"is {state.lower()}")
+
+
 def wrapped(text: str, width: int, indent: str = "  ") -> str:
     """No word is cut at the edge; what ` · ` separates is put on lines of its own, for copying."""
     if len(text) < width:

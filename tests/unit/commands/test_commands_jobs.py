@@ -302,7 +302,29 @@ def test_detail_for_people(engine: Engine, pai: FakePAI, capsys: pytest.CaptureF
     main(["job", "list", "one", "config"], engine)
     assert "protocolVersion: 2" in capsys.readouterr().out
     main(["job", "list", "one", "ssh"], engine)
+    assert capsys.readouterr() == ("", "no task of one can be reached by ssh now\n")
+
+
+def test_how_to_reach_tasks(
+    engine: Engine, pai: FakePAI, genuine_engine: Engine, genuine: FakePAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pai.add("one")
+    main(["job", "list", "one", "ssh"], engine)
+    assert "opai job ssh one worker/0" in capsys.readouterr().out
+    genuine.add("one")
+    main(["job", "list", "one", "ssh"], genuine_engine)
     assert "ssh -p 23660 root@10.0.0.5" in capsys.readouterr().out
+
+
+def test_a_job_that_has_ended_is_not_said_to_be_stopping(
+    engine: Engine, pai: FakePAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pai.add("one")
+    pai.add("over", state="SUCCEEDED", exit=0)
+    assert main(["job", "stop", "one", "over"], engine) == 0
+    assert capsys.readouterr().err == "one is being stopped\nover has succeeded\n"
+    assert main(["job", "exec", "over", "--", "ls"], engine) == 4
+    assert "no task of over is running (the job has succeeded)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
