@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import zlib
 from collections.abc import Iterable, Sequence
@@ -21,6 +20,7 @@ from openpaisdk.server.auth import ANONYMOUS, enforce
 from openpaisdk.server.http import EXTENSIONS, Answer, Call, Endpoint, TooLarge, read_body, read_query
 from openpaisdk.server.ratelimit import RateLimits, windows
 from openpaisdk.server.routing import Tree, split_path
+from openpaisdk.server.settings import is_loopback
 
 log = logging.getLogger(__name__)
 
@@ -85,14 +85,7 @@ def limits_in_force(settings: Any) -> RateLimits | None:
     if isinstance(chosen, str):
         return RateLimits.parse(chosen)
     host = getattr(settings, "host", "") or "127.0.0.1"
-    return None if _is_loopback(host) else RateLimits()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    return None if is_loopback(host) else RateLimits()
 
 
 class Application:

@@ -11,7 +11,7 @@ from openpaisdk.errors import NotFoundError
 from openpaisdk.server import views
 from openpaisdk.server.http import Answer, Call, endpoint
 from openpaisdk.server.jobs import JobStore
-from openpaisdk.server.routes.jobs import find_job, no_job
+from openpaisdk.server.routes.finding import find_job, no_job
 from openpaisdk.server.rows import TaskRow
 
 _JOB = "/api/v2/jobs/{job}"

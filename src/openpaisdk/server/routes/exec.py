@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
-from openpaisdk.errors import ConflictError, NotFoundError, UsageError
+from openpaisdk.errors import UsageError
 from openpaisdk.server.exec import Session
 from openpaisdk.server.http import Call, endpoint
-from openpaisdk.server.routes.jobs import find_job, require_owner
-from openpaisdk.server.rows import JobRow, TaskRow
+from openpaisdk.server.routes.finding import find_job, require_owner, running_tasks
 
 _EXEC = "/api/v2/jobs/{job}/exec"
 LARGEST_INPUT = 4 << 20
@@ -48,23 +47,6 @@ class Size(msgspec.Struct):
     cols: int
 
 
-def _running_task(call: Call, job: JobRow, wanted: str | None) -> TaskRow:
-    tasks = [] if job.attempt is None else call.services.jobs.tasks(job.id, job.attempt)
-    if wanted is not None and wanted not in {f"{task.role}/{task.idx}" for task in tasks}:
-        known = ", ".join(f"{task.role}/{task.idx}" for task in tasks[:5]) or "none yet"
-        raise NotFoundError(f"Job {job.path} has no task {wanted}.", hint=f"its tasks: {known}")
-    for task in tasks:
-        running = task.handle and task.attempt_completed is None and task.attempt_launched is not None
-        if running and wanted in (None, f"{task.role}/{task.idx}"):
-            found: TaskRow = task
-            return found
-    what = f"task {wanted} of job {job.path}" if wanted else f"no task of job {job.path}"
-    raise ConflictError(
-        f"{what} {'does not run' if wanted else 'runs'}.",
-        hint="commands can be run in a task between its start and its end",
-    )
-
-
 @endpoint("POST", _EXEC, body=ExecRequest, returns=ExecStarted, errors=(403, 404, 409))
 async def start_exec(call: Call) -> ExecStarted:
     """Run a command in the folder, variables and container of a running task."""
@@ -73,7 +55,7 @@ async def start_exec(call: Call) -> ExecStarted:
     body: ExecRequest = call.body
     if any("\0" in word for word in body.command):
         raise UsageError("a command cannot have null characters.")
-    task = _running_task(call, job, body.task)
+    task = running_tasks(call, job, body.task)[0]
     size = (_clamp(body.rows), _clamp(body.cols)) if body.tty else None
     session = await call.services.exec.open(call.caller.name, job.id, task.handle, body.command, size=size)
     return ExecStarted(session.id, f"{task.role}/{task.idx}")

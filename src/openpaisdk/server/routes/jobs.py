@@ -10,14 +10,14 @@ from typing import Any, Literal
 import msgspec
 from starlette.responses import Response
 
-from openpaisdk.errors import AccessError, ConflictError, InvalidJobError, NotFoundError, UsageError
-from openpaisdk.protocol import mask_secrets, split_job
+from openpaisdk.errors import ConflictError, InvalidJobError, NotFoundError, UsageError
+from openpaisdk.protocol import mask_secrets
 from openpaisdk.server import listing, views
-from openpaisdk.server.auth import Caller
 from openpaisdk.server.explaining import how_it_ended
 from openpaisdk.server.http import Call, endpoint
 from openpaisdk.server.jobs import JobStore
 from openpaisdk.server.listing import NO_CLASS, JobFilter, parse_order
+from openpaisdk.server.routes.finding import find_job, no_job, require_owner
 from openpaisdk.server.rows import JobRow
 from openpaisdk.server.submission import accept, parse_job
 
@@ -96,34 +96,6 @@ class Why(msgspec.Struct):
     state: str
     text: str
     hint: str | None
-
-
-def find_job(call: Call) -> JobRow:
-    """The job of the path, if there is one that the caller may see."""
-    text = call.path["job"]
-    try:
-        user, name = split_job(text, call.caller.name)
-    except UsageError:
-        user, name = "", text
-    job = call.services.jobs.find(user, name)
-    if job is None or not may_see(call.services, call.caller, job):
-        raise no_job(text)
-    found: JobRow = job
-    return found
-
-
-def no_job(text: str) -> NotFoundError:
-    return NotFoundError(f"Job {text} is not found.", code="NoJobError")
-
-
-def may_see(services: Any, caller: Caller, job: JobRow) -> bool:
-    return not services.settings.own_jobs_only or caller.admin or job.user == caller.name
-
-
-def require_owner(call: Call, job: JobRow) -> None:
-    """Only its owner and admins may change a job or look inside."""
-    if not call.caller.admin and job.user != call.caller.name:
-        raise AccessError(f"User {call.caller.name} is not allowed to change job {job.path}.")
 
 
 @endpoint(

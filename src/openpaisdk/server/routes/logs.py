@@ -20,7 +20,7 @@ from openpaisdk.server import views
 from openpaisdk.server.follow import Choice, JobFollower, stream_log
 from openpaisdk.server.http import Call, endpoint
 from openpaisdk.server.logfiles import Part, Tail, pieces, size_at
-from openpaisdk.server.routes.jobs import find_job, no_job
+from openpaisdk.server.routes.finding import find_job, no_job
 from openpaisdk.server.rows import JobRow, TaskRow
 
 _JOB = "/api/v2/jobs/{job}"

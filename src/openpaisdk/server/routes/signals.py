@@ -6,10 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from openpaisdk.errors import ConflictError, NotFoundError
+from openpaisdk.errors import ConflictError
 from openpaisdk.server.http import Call, endpoint
-from openpaisdk.server.routes.jobs import find_job, require_owner
-from openpaisdk.server.rows import JobRow, TaskRow
+from openpaisdk.server.routes.finding import find_job, require_owner, running_tasks
 from openpaisdk.server.signalling import deliver
 
 
@@ -33,7 +32,7 @@ async def send_signal(call: Call) -> Signalled:
     job = find_job(call)
     require_owner(call, job)
     body: SignalRequest = call.body
-    running = _running(call, job, body.task)
+    running = running_tasks(call, job, body.task)
     services = call.services
     told = []
     for task in running:
@@ -47,24 +46,6 @@ async def send_signal(call: Call) -> Signalled:
             hint=f"a program listens while its Runtime runs with a function under @app.on({body.name!r})",
         )
     return Signalled(f"{body.name} was asked for in {', '.join(told)}.", told)
-
-
-def _running(call: Call, job: JobRow, wanted: str | None) -> list[TaskRow]:
-    tasks: list[TaskRow] = [] if job.attempt is None else call.services.jobs.tasks(job.id, job.attempt)
-    names = [f"{task.role}/{task.idx}" for task in tasks]
-    if wanted is not None and wanted not in names:
-        known = ", ".join(names[:5]) or "none yet"
-        raise NotFoundError(f"Job {job.path} has no task {wanted}.", hint=f"its tasks: {known}")
-    found = [
-        task
-        for task, name in zip(tasks, names)
-        if wanted in (None, name) and task.handle and task.attempt_launched and task.attempt_completed is None
-    ]
-    if not found:
-        of_job = f"of job {job.path}"
-        what = f"task {wanted} {of_job} does not run" if wanted else f"no task {of_job} runs"
-        raise ConflictError(f"{what}.", hint="a signal reaches a task between its start and its end")
-    return found
 
 
 ENDPOINTS = [send_signal]
