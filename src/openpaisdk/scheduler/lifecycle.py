@@ -45,7 +45,7 @@ from .transitions import (
     PREPARING,
     RUNNING,
 )
-from .wording import duration, plural
+from .wording import duration, placed, plural
 
 UNDER_WAY = frozenset({CREATION_REQUESTED, PREPARING, RUNNING})
 COMING_UP = frozenset({CREATION_REQUESTED, PREPARING})
@@ -122,7 +122,7 @@ class Lifecycle:
             LaunchTasks(job.info.id, job.attempt, tuple(_started(task) for task in starting), self.now)
         )
         if not self._hands_over:
-            self._note(job, "Scheduled", _told_placement(starting))
+            self._note(job, "Scheduled", placed(starting))
         return True
 
     def _take(self, ask: Ask, layout: Layout) -> list[Task] | None:
@@ -394,14 +394,3 @@ def _spot(task: Task | None) -> tuple[str, int]:
 def _started(task: Task) -> TaskStart:
     assert task.placement is not None
     return TaskStart(task.ref, task.uid, task.placement)
-
-
-def _told_placement(tasks: list[Task]) -> str:
-    nodes: dict[str, list[int]] = {}
-    for task in tasks:
-        assert task.placement is not None
-        nodes.setdefault(task.placement.node, []).extend(task.placement.gpus)
-    where = ", ".join(
-        f"{node} (GPU {', '.join(map(str, sorted(gpus)))})" if gpus else node for node, gpus in nodes.items()
-    )
-    return f"{plural(len(tasks), 'task')} on {where}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .state import CPU, GPU, MEMORY
+from .state import CPU, GPU, MEMORY, Task
 
 
 def amount(dimension: int, number: int) -> str:
@@ -50,3 +50,15 @@ def place_in_line(number: int) -> str:
 def plural(number: int, noun: str) -> str:
     """`1 task`, `3 tasks`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def placed(tasks: list[Task]) -> str:
+    """`2 tasks on n1 (GPU 0, 1), n2`."""
+    nodes: dict[str, list[int]] = {}
+    for task in tasks:
+        assert task.placement is not None
+        nodes.setdefault(task.placement.node, []).extend(task.placement.gpus)
+    where = ", ".join(
+        f"{node} (GPU {', '.join(map(str, sorted(gpus)))})" if gpus else node for node, gpus in nodes.items()
+    )
+    return f"{plural(len(tasks), 'task')} on {where}"
