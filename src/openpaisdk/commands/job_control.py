@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from openpaisdk.commands.result import Result, View
-from openpaisdk.commands.submitting import submit_jobs, submit_options, submit_result
+from openpaisdk.commands.submitting import set_option, submit_jobs, submit_options, submit_result
 from openpaisdk.commands.wording import ENDED, said_state
 
 TYPE_CHECKING = False
@@ -69,14 +69,7 @@ def clone_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-j", "--job-name", metavar="NAME", help="name of the new job; made from the old one without it"
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="assignments",
-        metavar="PATH=VALUE",
-        help="change a value first",
-    )
+    set_option(parser)
     submit_options(parser)
 
 

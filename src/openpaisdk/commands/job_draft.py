@@ -12,6 +12,7 @@ from openpaisdk.commands.job_sub import (
     runtime_options,
 )
 from openpaisdk.commands.result import Result, View
+from openpaisdk.commands.sources import source_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,14 +32,7 @@ def create_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-p", "--package", action="append", default=[], metavar="PACKAGE", help="pip package to install"
     )
-    parser.add_argument(
-        "-s",
-        "--source",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="file, folder or glob to send along",
-    )
+    source_option(parser)
     runtime_options(parser)
     parser.add_argument("--vc", metavar="VC", help="virtual cluster (default)")
     parser.add_argument(

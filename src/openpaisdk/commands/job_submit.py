@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from openpaisdk.commands.submitting import submit_jobs, submit_options, submit_result
+from openpaisdk.commands.submitting import set_option, submit_jobs, submit_options, submit_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,14 +25,7 @@ def submit_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-j", "--job-name", metavar="NAME", help="another name for the job, or which begun job to send"
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="assignments",
-        metavar="PATH=VALUE",
-        help="change a value first, such as taskRoles.worker.instances=4; may be repeated",
-    )
+    set_option(parser)
     parser.add_argument("--unique", action="store_true", help="make the name unique with a random end")
     submit_options(parser)
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from openpaisdk.job import Job
 
 
-def source_options(parser: ArgumentParser) -> None:
+def source_option(parser: ArgumentParser) -> None:
+    """Which files go along."""
     parser.add_argument(
         "-s",
         "--source",
@@ -21,6 +22,11 @@ def source_options(parser: ArgumentParser) -> None:
         metavar="PATH",
         help="file, folder or glob to send along",
     )
+
+
+def source_options(parser: ArgumentParser) -> None:
+    """The same, and whether and how much."""
+    source_option(parser)
     parser.add_argument("--no-source", action="store_true", help="send no code along")
     parser.add_argument("--source-limit", type=float, metavar="MB", help="most code to send along (300)")
 

@@ -24,6 +24,18 @@ def submit_options(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what would be sent, and send nothing")
 
 
+def set_option(parser: ArgumentParser) -> None:
+    """The option of every command that sends an existing job spec."""
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="assignments",
+        metavar="PATH=VALUE",
+        help="change a value first, such as taskRoles.worker.instances=4; may be repeated",
+    )
+
+
 def submit_jobs(
     jobs: Sequence[Job],
     args: Namespace,
