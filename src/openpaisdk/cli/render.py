@@ -84,6 +84,11 @@ def _write_for_people(result: Result, context: Context | None) -> None:
         _write_table(iter(_rows(result)), view, context)
     else:
         text = view.write(result.data) if view.write else _plain(result.data)
+        if view.prose and context is not None and context.rich_output:
+            from openpaisdk.commands.overview import terminal_width
+            from openpaisdk.commands.wording import wrapped
+
+            text = "\n".join(wrapped(line, terminal_width()) for line in text.splitlines())
         if text:
             sys.stdout.write(text if text.endswith("\n") else text + "\n")
 

@@ -23,7 +23,7 @@ def validate_run(args: Namespace, context: Context) -> Result:
         if row["valid"]:
             context.say(f"{row['file']}: {'can be submitted' if row['warnings'] else 'fine'}")
     wrong = any(not row["valid"] for row in rows)
-    return Result(rows, View("text", write=_lines, name="file"), exit_code=2 if wrong else 0)
+    return Result(rows, View("text", write=_lines, name="file", prose=True), exit_code=2 if wrong else 0)
 
 
 def check_file(path: str) -> dict[str, Any]:

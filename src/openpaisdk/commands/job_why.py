@@ -19,7 +19,9 @@ def why_arguments(parser: ArgumentParser) -> None:
 
 def why_run(args: Namespace, context: Context) -> Result:
     cluster = context.cluster()
-    return Result([_why(name, cluster) for name in args.jobs], View("text", write=_lines, name="job"))
+    return Result(
+        [_why(name, cluster) for name in args.jobs], View("text", write=_lines, name="job", prose=True)
+    )
 
 
 def _why(name: str, cluster: Cluster) -> dict[str, Any]:

@@ -41,10 +41,11 @@ class View:
 
     `kind` is one of `table` (rows with columns), `text` (the data is text, or `write` makes it), `log`
     (records of a job's output) and `nothing` (it was shown while the command ran).
+    With `prose`, lines longer than the terminal are broken between words.
     `name` gives the one word per row that `-o name` prints; `empty` is said on stderr when there are no rows.
     """
 
-    __slots__ = ("columns", "empty", "kind", "name", "write")
+    __slots__ = ("columns", "empty", "kind", "name", "prose", "write")
 
     def __init__(
         self,
@@ -54,8 +55,10 @@ class View:
         name: str | Callable[[Any], object] | None = None,
         write: Callable[[Any], str] | None = None,
         empty: str = "",
+        prose: bool = False,
     ) -> None:
         self.kind = kind
+        self.prose = prose
         self.columns = tuple(columns)
         self.name = name
         self.write = write

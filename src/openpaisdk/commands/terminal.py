@@ -73,6 +73,9 @@ class _Keyboard:
             import termios
 
             termios.tcsetattr(0, termios.TCSADRAIN, self._saved)
+            if failure[0] is not None:
+                # What went wrong is not said behind the prompt of the shell that is gone.
+                sys.stderr.write("\n")
             signal.signal(signal.SIGWINCH, signal.SIG_DFL)
 
     def _enter_raw(self) -> None:

@@ -22,13 +22,13 @@ def how_it_ended(store: JobStore, job: JobRow) -> tuple[str, str | None]:
     text = f"{job.path} failed with exit code {job.exit_code}"
     if raw not in (None, job.exit_code):
         text += f" (its command exited with {raw})"
-    if spec and spec.phrase:
-        text += f": {spec.phrase}"
-    if spec and spec.reason:
-        text += f"; {spec.reason.strip()}"
+    said = [text]
+    if spec and (spec.reason or spec.phrase):
+        said.append((spec.reason or spec.phrase).strip())
     if runtime.get("matchedUserLogString"):
-        text += f"; its log says {runtime['matchedUserLogString']!r}"
+        said.append(f"Its log says {runtime['matchedUserLogString']!r}")
     elif outcome.get("launcher"):
-        text += f"; {outcome['launcher']}"
+        said.append(str(outcome["launcher"]).strip())
+    text = " ".join(f"{sentence.rstrip('.')}." for sentence in said)
     solution = list(spec.solution or ()) if spec else []
     return text, solution[0] if solution else f"look at opai job logs {job.name}"

@@ -291,6 +291,17 @@ def test_words_are_not_cut_at_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def test_prose_is_broken_between_words_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    words = "a job that waits for something for a reason that is long"
+    for rich, lines in ((True, 2), (False, 1)):
+        show(Result(words, View("text", prose=True)), "table", Context(rich_output=rich))
+        shown = capsys.readouterr().out
+        assert (len(shown.splitlines()), " ".join(shown.split())) == (lines, words)
+
+
 @pytest.mark.parametrize(("value", "coloured"), [("1", False), ("", True), (None, True)])
 def test_no_color(value: str | None, coloured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
