@@ -61,6 +61,11 @@ class Context:
         offers = capacity(ready)
         self.say("local cluster started" + (f" ({offers})" if offers else ""))
 
+    def then(self, *commands: str) -> str:
+        """What to do next, as the end of a line: the commands, for the same cluster where -a chose one."""
+        alias = f" -a {self.alias}" if self.alias else ""
+        return "".join(f" · {command}{alias}" for command in commands)
+
     def say(self, text: str) -> None:
         """A line for the person, never data."""
         if self.talk is not None:
@@ -130,7 +135,10 @@ class Context:
             )
         from getpass import getpass
 
-        return getpass(f"{prompt}: ")
+        found = getpass(f"{prompt}: ")
+        if not found:
+            raise UsageError(f"no {prompt} was typed", hint="nothing was changed")
+        return found
 
     def confirm(self, question: str, *, instead: str) -> None:
         """Ask before something that cannot be undone; with nobody to ask, refuse and say how to go on."""

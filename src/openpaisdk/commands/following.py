@@ -29,32 +29,33 @@ def see_to_the_end(job: Job, context: Context, *, show_log: bool) -> Outcome:
             progress.state("waiting")
         found = job.wait()
     except KeyboardInterrupt:
-        context.interrupted(goes_on(job.name))
+        context.interrupted(goes_on(context, job.name))
         raise
-    context.say(last_words(found))
+    context.say(last_words(context, found))
     return found
 
 
-def goes_on(*names: str) -> str:
+def goes_on(context: Context, *names: str) -> str:
     """After Ctrl-C: the jobs were only watched."""
     jobs = " ".join(names)
     watch = f"opai job logs -f {jobs}" if len(names) == 1 else f"opai job wait {jobs}"
-    return f"{jobs} {'goes' if len(names) == 1 else 'go'} on · {watch} · opai job stop {jobs}"
+    verb = "goes" if len(names) == 1 else "go"
+    return f"{jobs} {verb} on{context.then(watch, f'opai job stop {jobs}')}"
 
 
-def last_words(found: Outcome) -> str:
+def last_words(context: Context, found: Outcome) -> str:
     """`train-8f3a  succeeded in 4.2 s`, with the next step."""
     time = f" in {duration(found['seconds'])}" if found["seconds"] is not None else ""
-    said = ended(found.name, found.state, found.exit_code, time)
-    fetch = f" · opai output download -j {found.name}"
+    said = ended(context, found.name, found.state, found.exit_code, time)
+    fetch = context.then(f"opai output download -j {found.name}")
     return said + fetch if found.state == "SUCCEEDED" else said
 
 
-def ended(name: str, state: str, exit_code: int | None, time: str = "") -> str:
+def ended(context: Context, name: str, state: str, exit_code: int | None, time: str = "") -> str:
     """How it ended, and where to look when it failed."""
     if state in ("SUCCEEDED", "STOPPED"):
         return f"{name}  {state.lower()}{time}"
-    return f"{name}  failed with exit code {exit_code}{time} · opai job why {name}"
+    return f"{name}  failed with exit code {exit_code}{time}{context.then(f'opai job why {name}')}"
 
 
 class Progress:

@@ -73,11 +73,11 @@ def _followed(
             if isinstance(event, LogLine):
                 yield record(event)
             elif event.final:
-                context.say(ended(args.job, event.state, event.exit_code))
+                context.say(ended(context, args.job, event.state, event.exit_code))
             else:
                 progress.state(event.state.lower())
     except KeyboardInterrupt:
-        context.interrupted(goes_on(args.job))
+        context.interrupted(goes_on(context, args.job))
         raise
 
 

@@ -37,7 +37,7 @@ def wait_run(args: Namespace, context: Context) -> Result:
     except KeyboardInterrupt:
         from openpaisdk.commands.following import goes_on
 
-        context.interrupted(goes_on(*args.jobs[len(rows) :]))
+        context.interrupted(goes_on(context, *args.jobs[len(rows) :]))
         raise
     context.clear_status()
     view = View(

@@ -67,7 +67,7 @@ def submit_jobs(
             record.update(see_to_the_end(job, context, show_log=args.follow))
     else:
         for job in jobs:
-            context.say(f"{job.name} submitted · opai job logs -f {job.name}")
+            context.say(f"{job.name} submitted{context.then(f'opai job logs -f {job.name}')}")
     return records
 
 

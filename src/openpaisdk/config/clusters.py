@@ -187,6 +187,8 @@ def remove_cluster(alias: str, path: str | os.PathLike[str] | None = None) -> No
     if alias not in known:
         raise _unknown(alias, known)
     _change(path, alias, None)
+    if cached_token(known[alias]):
+        remember_token(known[alias], None)
 
 
 def select(alias: str, user_wide: bool | None = None) -> str:

@@ -156,6 +156,8 @@ class Calls:
             owner = f" of {self.config.user!r}" if self.config.user else ""
             error.message = f"{self.portal_uri} refuses the token{owner}: {error.message}"
             error.args = (error.message,)
+        elif isinstance(error, LoginError) and error.http_status == 401:
+            error.hint = f"log in to {self.portal_uri} with `opai cluster add -a ALIAS --user NAME`"
         if error.hint and "ALIAS" in error.hint:
             from openpaisdk.config.clusters import ENVIRONMENT
 

@@ -134,6 +134,18 @@ def test_whose_token_is_refused(answers, clock):
         assert hint in caught.value.hint
 
 
+def test_who_has_not_logged_in_is_told_how(answers, clock):
+    from openpaisdk.config import ClusterConfig
+    from openpaisdk.core import Cluster
+
+    said = {"code": "UnauthorizedUserError", "message": "Guest is not allowed.", "hint": "send a header"}
+    answers.table["GET /jobs"] = Answer(401, said)
+    config = ClusterConfig("lab", "http://pai.example.com", user="me")
+    with pytest.raises(errors.LoginError, match="Guest") as caught:
+        Cluster(config, transport=answers, sleep=clock.sleep).jobs()
+    assert "opai cluster add -a lab --user" in caught.value.hint
+
+
 def test_a_server_that_keeps_silent_is_asked_once_more(make_cluster, clock):
     from openpaisdk.transport import NetworkError
 

@@ -175,3 +175,20 @@ def test_a_ca_file_is_found_again_from_any_folder(reachable, known_token, tmp_pa
         ["cluster", "add", "lab", *ADDRESS, "--user", "ann", "--ca-file", "ca.pem", "--no-check"]
     )
     assert load_clusters()["lab"].verify == str(tmp_path / "ca.pem")
+
+
+def test_an_empty_password_is_no_password(reachable: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, "", terminal=True)
+    with pytest.raises(UsageError, match="no password was typed"):
+        reachable.process(["cluster", "add", "-a", "lab", *ADDRESS, "--user", "ann"])
+    assert not Path(cluster_file()).exists()
+
+
+def test_a_removed_cluster_leaves_no_token_behind() -> None:
+    from openpaisdk.config import ClusterConfig, cached_token, remember_token, save_cluster
+
+    config = ClusterConfig("lab", "http://pai.example.org", user="ann", passwd="x")
+    save_cluster(config)
+    remember_token(config, "a-token")
+    Engine().process(["cluster", "remove", "lab"])
+    assert cached_token(config) is None

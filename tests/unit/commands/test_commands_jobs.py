@@ -352,6 +352,15 @@ def test_ctrl_c_says_that_the_job_goes_on(
     assert shown.err == "one goes on · opai job logs -f one · opai job stop one\n"
 
 
+def test_the_next_step_is_on_the_same_cluster(
+    engine: Engine, pai: FakePAI, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["job", "sub", "-a", "lab", "--no-source", "-j", "one", "ls"], engine) == 0
+    assert capsys.readouterr().err == "one submitted · opai job logs -f one -a lab\n"
+    assert main(["job", "sub", "-a", "lab", "--wait", "--no-source", "-j", "two", "ls"], engine) == 0
+    assert capsys.readouterr().err.endswith(" · opai output download -j two -a lab\n")
+
+
 def test_logs(engine: Engine, pai: FakePAI, capsys: pytest.CaptureFixture[str]) -> None:
     pai.add("one")
     pai.logs["one"] = [("worker/0", "stdout", "a\nb"), ("worker/0", "stderr", "oops\n")]
