@@ -61,6 +61,11 @@ class Engine:
         from openpaisdk.commands import TABLE
         from openpaisdk.commands.overview import split_words
 
+        if isinstance(argv, str):
+            from openpaisdk.errors import UsageError
+
+            hint = f"Engine().process({argv.split()!r})"
+            raise UsageError(f"expected a list of words, got the text {argv!r}", hint=hint)
         options, names, rest = split_words([str(word) for word in argv])
         group = names[0] if names else ""
         if group and group not in TABLE:

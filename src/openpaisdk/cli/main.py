@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from openpaisdk.engine import Engine
 
 INTERRUPTED = 130
+PLAINER = {"·": "|", "…": "..."}
 
 
 def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int:
@@ -88,7 +89,18 @@ def _write_any_text() -> None:
     """A terminal that is not UTF-8 shows escapes where it lacks a letter, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if (getattr(stream, "encoding", None) or "utf-8").lower() not in ("utf-8", "utf8"):
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+            import codecs
+
+            codecs.register_error("plainer", _plainer)
+            stream.reconfigure(errors="plainer")  # type: ignore[union-attr]
+
+
+def _plainer(error: UnicodeError) -> tuple[str, int]:
+    """Our own marks have plain forms."""
+    assert isinstance(error, UnicodeEncodeError)
+    found = error.object[error.start : error.end]
+    plain = (PLAINER.get(letter, letter) for letter in found)
+    return "".join(text.encode("ascii", "backslashreplace").decode() for text in plain), error.end
 
 
 def _explain(error: Exception) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from typing import Any
@@ -150,6 +151,26 @@ def test_a_number_that_is_none(words: list[str], engine: Engine) -> None:
 
     with pytest.raises(UsageError, match=r"--\w+: expected a number, got '(two|soon)'"):
         engine.process(["job", *words])
+
+
+def test_words_as_one_text_are_refused() -> None:
+    from openpaisdk.errors import UsageError
+
+    with pytest.raises(UsageError, match="expected a list of words, got the text 'job list'") as caught:
+        Engine().process("job list")
+    assert caught.value.hint == "Engine().process(['job', 'list'])"
+
+
+def test_a_terminal_without_our_marks_gets_plain_ones() -> None:
+    code = "import sys; from openpaisdk.cli.main import main; main(['-h']); print('\u00e9 \u20ac')"
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8=0", "-c", code],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=True,
+    )
+    assert b"0 fine | 1 unexpected" in done.stdout
+    assert done.stdout.endswith(b"\\xe9 \\u20ac\n")
 
 
 class Broken(Engine):
