@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import REMAINDER
 
-from openpaisdk.commands.submitting import submit_jobs, submit_options, submit_result
+from openpaisdk.commands.submitting import require_valid_jobs, submit_jobs, submit_options, submit_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def sub_run(args: Namespace, context: Context) -> Result:
     from openpaisdk.commands.sources import ship_sources
 
     job = job_from_words(args)
+    require_valid_jobs([job])
     if not args.dry_run:
         ship_sources(job, args, context)
     return submit_result(submit_jobs([job], args, context)[0], args)

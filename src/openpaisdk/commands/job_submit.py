@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from openpaisdk.commands.submitting import set_option, submit_jobs, submit_options, submit_result
+from openpaisdk.commands.submitting import (
+    require_valid_jobs,
+    set_option,
+    submit_jobs,
+    submit_options,
+    submit_result,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,6 +74,7 @@ def _submit_draft(args: Namespace, context: Context) -> Result:
     begun_as = job.name
     args.job_name = None
     _edited(job, args)
+    require_valid_jobs([job])
     if not args.dry_run:
         if draft["cluster"] and not args.cluster_alias:
             context.alias = draft["cluster"]

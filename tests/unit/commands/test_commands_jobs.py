@@ -250,6 +250,20 @@ def test_validate_prints_every_problem(
     assert main(["job", "validate", "good.yaml"], engine) == 0
 
 
+def test_nothing_is_sent_or_written_for_a_job_that_is_not_valid(
+    engine: Engine, pai: FakePAI, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("x")
+    with pytest.raises(InvalidJobError, match="nothing was submitted"):
+        engine.process(["job", "sub", "-s", "train.py", "-j", "bad name", "--", "python", "train.py"])
+    engine.process(["job", "create", "-j", "step", "-s", "train.py"])
+    engine.process(["job", "task", "-t", "My Role", "--", "x"])
+    with pytest.raises(InvalidJobError, match="nothing was submitted"):
+        engine.process(["job", "submit"])
+    assert pai.calls == []
+    assert not (tmp_path / ".openpai/jobs/step/config.json").exists()
+
+
 def test_references_to_nothing_are_warned_about(
     engine: Engine, pai: FakePAI, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
