@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 
-from openpaisdk.config import ClusterConfig
 from openpaisdk.errors import ConflictError, NotFoundError, OpenPAIError
-from openpaisdk.rest.calls import Calls
 from openpaisdk.storage import BytesSource, FsspecStorage, LocalStorage, WebHDFS, download, upload
 from openpaisdk.storage import webhdfs as webhdfs_module
 from openpaisdk.storage.contract import FileSource, Source
-from support.file_server import serving
 from support.hdfs import hdfs_cluster
+from support.servers import ServerProcess
 from support.sftp import sftp_server
 
 
@@ -38,9 +36,11 @@ def opened(
     if request.param == "local":
         yield LocalStorage(str(folder)), ""
     elif request.param == "server":
-        with serving(folder) as address:
-            cluster = Calls(ClusterConfig("test", address, token="ann-token"))
-            yield WebHDFS.of_cluster(cluster), "/user/ann/"
+        server = ServerProcess(folder, "--launcher", "process").start()
+        try:
+            yield WebHDFS.of_cluster(server.cluster()), f"/user/{server.user}/"
+        finally:
+            server.stop()
     elif request.param == "hdfs":
         with hdfs_cluster(folder) as address:
             yield WebHDFS.at(address, user="test"), "/tests/"
