@@ -42,11 +42,16 @@ class Database:
 
     def __init__(self, path: str | Path, *, schemas: tuple[str, ...] = SCHEMAS) -> None:
         self.path = Path(path)
+        opened: list[sqlite3.Connection] = []
         try:
-            self._writer = self._connect()
+            self._writer = self._connect(opened)
             self._prepare(schemas)
-            self.read = self._connect(read_only=True)
+            self.read = self._connect(opened, read_only=True)
+        except ConfigError:
+            _close(opened)
+            raise
         except sqlite3.Error as error:
+            _close(opened)
             raise ConfigError(
                 f"cannot use {self.path}: {error}",
                 hint="look at its permissions and the disk; put a backup in its place, or start with another "
@@ -61,10 +66,11 @@ class Database:
         self._thread.start()
         self._closed = False
 
-    def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
+    def _connect(self, opened: list[sqlite3.Connection], *, read_only: bool = False) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self.path, isolation_level=None, check_same_thread=False, cached_statements=512
         )
+        opened.append(connection)
         connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
         if read_only:
             connection.execute("PRAGMA query_only = ON")
@@ -113,8 +119,8 @@ class Database:
     def _read_slowly(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         connection = getattr(self._thread_local, "connection", None)
         if connection is None:
-            connection = self._thread_local.connection = self._connect(read_only=True)
-            self._slow_connections.append(connection)
+            connection = self._connect(self._slow_connections, read_only=True)
+            self._thread_local.connection = connection
         return fn(connection)
 
     def _write_groups(self) -> None:
@@ -185,8 +191,12 @@ class Database:
         self._queue.put(None)
         self._thread.join()
         self._slow.shutdown()
-        for connection in (*self._slow_connections, self.read, self._writer):
-            connection.close()
+        _close([*self._slow_connections, self.read, self._writer])
+
+
+def _close(connections: list[sqlite3.Connection]) -> None:
+    for connection in connections:
+        connection.close()
 
 
 def unwritable(error: sqlite3.Error) -> OpenPAIError:
