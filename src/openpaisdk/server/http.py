@@ -74,7 +74,8 @@ class Endpoint:
     `body` is a Struct (JSON as application/json or text/*, or a form), `str` (text/* only, None for other
     types), `bytes` (anything) or None (not read: the handler may stream `call.request`). `rate` names a
     limiter of its own ("list" or "submit"). `errors` lists statuses beyond those that follow from guard,
-    path, body and query. `media` is the type of the answer, or of a `str` body, for the OpenAPI description.
+    path, body and query. For the OpenAPI description, `media` is the type of the answer, or of a `str` body,
+    and `headers` are those that the handler reads; one that reads Range may answer with 206.
     """
 
     __slots__ = (
@@ -82,6 +83,7 @@ class Endpoint:
         "errors",
         "guard",
         "handler",
+        "headers",
         "json",
         "limit",
         "media",
@@ -110,6 +112,7 @@ class Endpoint:
         errors: tuple[int, ...],
         limit: int,
         media: str,
+        headers: dict[str, str],
     ) -> None:
         self.handler = handler
         self.method = method
@@ -124,6 +127,7 @@ class Endpoint:
         self.errors = errors
         self.limit = limit
         self.media = media
+        self.headers = headers
         self.json = None if body in (None, str, bytes) else msgspec.json.Decoder(body, strict=False)
 
     def __call__(self, call: Call) -> Awaitable[Any]:
@@ -147,6 +151,7 @@ def endpoint(
     errors: tuple[int, ...] = (),
     limit: int = BODY_LIMIT,
     media: str = "application/json",
+    headers: dict[str, str] | None = None,
 ) -> Callable[[Handler], Endpoint]:
     """Declare a handler; several paths are the same endpoint, `*` as method means any."""
     paths = (path,) if isinstance(path, str) else path
@@ -167,6 +172,7 @@ def endpoint(
             errors=errors,
             limit=limit,
             media=media,
+            headers=headers or {},
         )
 
     return declare

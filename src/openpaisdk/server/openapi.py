@@ -88,6 +88,10 @@ def _operation(
     ]
     if found.query is not None:
         parameters += _query_parameters(_resolve(by_kind[id(found.query)], components))
+    parameters += [
+        {"name": name, "in": "header", "description": text, "schema": {"type": "string"}}
+        for name, text in found.headers.items()
+    ]
     if parameters:
         described["parameters"] = parameters
     if found.body is not None:
@@ -145,6 +149,8 @@ def _responses(found: Endpoint, path: str, by_kind: dict[int, Any]) -> dict[str,
     answers: dict[str, Any] = {
         str(found.status): {"description": "Done", "content": {media: {"schema": schema}}}
     }
+    if "Range" in found.headers:
+        answers["206"] = {**answers[str(found.status)], "description": "The part that was asked for"}
     for status in statuses(found):
         media = "text/html" if status == 429 else "application/json"
         shown: dict[str, Any] = {"type": "string"} if status == 429 else {"$ref": _REF + "Failure"}

@@ -41,3 +41,11 @@ def test_bodies_and_queries_are_described(anonymous: Any) -> None:
     assert {"201", "400", "401", "403", "404", "409", "413", "429"} <= set(created["responses"])
     listed = described["paths"]["/api/v2/virtual-clusters"]["get"]["parameters"]
     assert [item["name"] for item in listed] == ["nodes"]
+
+
+def test_headers_that_matter_are_described(anonymous: Any) -> None:
+    paths = anonymous.get("/api/v2/openapi.json").json()["paths"]
+    submit = paths["/api/v2/jobs"]["post"]["parameters"]
+    assert {item["name"] for item in submit if item["in"] == "header"} == {"Idempotency-Key", "Prefer"}
+    log = next(item["get"] for path, item in paths.items() if path.endswith("/logs/{name}"))
+    assert "206" in log["responses"] and "Range" in {item["name"] for item in log["parameters"]}

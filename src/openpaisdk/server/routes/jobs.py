@@ -107,6 +107,10 @@ class Why(msgspec.Struct):
     returns=Submitted,
     errors=(403, 404, 409, 503),
     media="text/yaml",
+    headers={
+        "Idempotency-Key": "a repeated call with the same key returns the same job",
+        "Prefer": "`refuse-unfit` refuses a job that asks for more than there is",
+    },
 )
 async def submit_job(call: Call) -> Submitted:
     """Submit a job (YAML or JSON text).

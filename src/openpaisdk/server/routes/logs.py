@@ -152,7 +152,16 @@ def _authorise(call: Call) -> JobRow:
 
 
 @endpoint(
-    "GET", _LOGS + "/{name}", guard="none", query=LogQuery, errors=(401, 403, 404, 416), media="text/plain"
+    "GET",
+    _LOGS + "/{name}",
+    guard="none",
+    query=LogQuery,
+    errors=(401, 403, 404, 416),
+    media="text/plain",
+    headers={
+        "Range": "`bytes=0-99` and the like",
+        "Last-Event-ID": "with `follow`, the offset to go on from",
+    },
 )
 async def read_log(call: Call) -> Response:
     """The bytes of a log: whole, a Range, the end, from an offset on, or followed as server-sent events."""
