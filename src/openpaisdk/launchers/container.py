@@ -111,9 +111,9 @@ class ContainerLauncher(FolderLauncher):
             )
         return self._engine
 
-    async def _call(self, *arguments: str, timeout: float | None = 60.0) -> Answer:
+    async def _call(self, *arguments: str, timeout: float | None = 60.0, cwd: str | None = None) -> Answer:
         async with self._slots:
-            return await self.engine().call(*arguments, timeout=timeout)
+            return await self.engine().call(*arguments, timeout=timeout, cwd=cwd)
 
     async def _before(self, gang: Sequence[TaskSpec]) -> None:
         if self._engine is None:
@@ -224,13 +224,18 @@ class ContainerLauncher(FolderLauncher):
                 real_gpus=self._fake_gpus is None,
                 environ=os.environ,
             )
-            answer = await self._call(*argv, timeout=300.0)
+            # podman's monitor leaves a file `oom` where it was started when a container runs out of memory.
+            answer = await self._call(*argv, timeout=300.0, cwd=spec.folder)
             if answer.code == 0:
                 return
             state = (await self._states([name])).get(name)
             # A name in use: made by a server that was killed before it started it, or had just done so.
             taken = state is not None and "already in use" in answer.err
-            if state and taken and (state.pid or (await self._call("start", name)).code == 0):
+            if (
+                state
+                and taken
+                and (state.pid or (await self._call("start", name, cwd=spec.folder)).code == 0)
+            ):
                 return
             await self._call("rm", "--force", "--volumes", name)
             better = adapt(tried, answer.err, has_runc=shutil.which("runc") is not None)

@@ -72,13 +72,18 @@ class Engine:
         self.environment = inherited_environment(os.environ)
 
     async def call(
-        self, *arguments: str, timeout: float | None = 60.0, on_line: Callable[[str], None] | None = None
+        self,
+        *arguments: str,
+        timeout: float | None = 60.0,
+        on_line: Callable[[str], None] | None = None,
+        cwd: str | None = None,
     ) -> Answer:
         """Run the engine and wait. Cancelling, or more than `timeout` seconds, ends it."""
         process = await asyncio.create_subprocess_exec(
             self.program,
             *arguments,
             env=self.environment,
+            cwd=cwd,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -31,7 +31,7 @@ def tree(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_killed_and_repeated_until_it_is_through(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     source, back = tmp_path / "source", tmp_path / "back"
