@@ -200,8 +200,10 @@ def bring_code(old: Job, twin: Job, target: Cluster, context: Context) -> None:
             from openpaisdk.errors import UsageError
 
             raise UsageError(
-                f"the code of {old.name} cannot go to {target.config.alias}, which has no place for code",
-                hint="put the code into the image or a storage of the cluster, and submit from there",
+                f"the code of {old.name} cannot be carried to {target.config.alias},"
+                " whose server does not keep code by its content",
+                hint=f"submit from the folder that has it: opai job sub -a {target.config.alias} COMMAND"
+                " sends it through the workspace of the cluster or, when small, in the text of the job",
             )
         context.status(f"{twin.name}  carrying the code to {target.config.alias}")
         carry_source(old.cluster, target, manifest)

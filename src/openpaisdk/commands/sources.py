@@ -50,3 +50,14 @@ def ship_sources(job: Job, args: Namespace, context: Context) -> None:
     )
     if shipped:
         context.note = f"code {number(shipped['files'], 'file')}, {file_size(shipped['bytes'])}"
+    elif not args.source and _misses_its_files(job):
+        context.say("the home folder is never sent as a whole, so no code goes along; name files with -s")
+
+
+def _misses_its_files(job: Job) -> bool:
+    """Whether a command names a file of the current folder, which is one that is never sent."""
+    from openpaisdk.job.code import names_local_files
+    from openpaisdk.workspace import is_forbidden
+
+    lines = [line for role in job.spec["taskRoles"].values() for line in role["commands"]]
+    return is_forbidden(".") and any(map(names_local_files, lines))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from openpaisdk.protocol.document import Document
 from openpaisdk.protocol.names import normalise_role
-from openpaisdk.protocol.problems import Path, Problem, reject
+from openpaisdk.protocol.problems import MASK, Path, Problem, reject
 from openpaisdk.protocol.schema import JOB
 from openpaisdk.protocol.shapes import Report
 
@@ -37,9 +37,11 @@ def check(job: Document | Any, *, strict: bool = True) -> list[Problem]:
         _check_collisions(data, report)
         if strict:
             _check_portable(data, report)
+            _check_masks(data, report)
     if strict:
         _check_size(document, data, report)
-    return sorted(report.problems, key=lambda problem: (problem.line or 0, problem.column or 0))
+    problems = _said_once(report.problems) if strict else report.problems
+    return sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
 
 
 def require_valid(job: Document | Any, *, strict: bool = True) -> dict[str, Any]:
@@ -202,6 +204,45 @@ def _check_portable(data: dict[str, Any], report: Report) -> None:
                 on_key=True,
                 params={"missingProperty": "instances"},
             )
+
+
+def _check_masks(data: dict[str, Any], report: Report) -> None:
+    """What a cluster shows in place of a password must not be sent as one."""
+    places: list[Path] = [
+        ("prerequisites", index, "auth", "password")
+        for index, item in _items(data, "prerequisites")
+        if isinstance(item.get("auth"), dict) and item["auth"].get("password") == MASK
+    ]
+    for at in [*places, *_masked_in(data.get("secrets"), ("secrets",))]:
+        report.add(
+            at,
+            "this is only the mask that is shown in place of it, the value cannot be read back",
+            "secret",
+            value=MASK,
+            suggestion=f"give it again, such as with --set {'.'.join(map(str, at))}=VALUE",
+        )
+
+
+def _masked_in(secrets: Any, at: Path) -> Iterator[Path]:
+    for name, value in secrets.items() if isinstance(secrets, dict) else ():
+        if value == MASK:
+            yield (*at, name)
+        yield from _masked_in(value, (*at, name))
+
+
+def _said_once(problems: list[Problem]) -> list[Problem]:
+    """Without the keys that are only missing because they are misspelt, which is reported of its own."""
+    misspelt = {
+        (problem.steps[:-1], problem.suggestion)
+        for problem in problems
+        if problem.keyword == "additionalProperties" and problem.suggestion
+    }
+    return [
+        problem
+        for problem in problems
+        if problem.keyword != "required"
+        or (problem.steps, f"did you mean `{problem.params.get('missingProperty')}`?") not in misspelt
+    ]
 
 
 def _check_size(document: Document | None, data: Any, report: Report) -> None:

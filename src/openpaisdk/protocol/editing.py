@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from openpaisdk.errors import UsageError
-from openpaisdk.protocol.problems import shown
+from openpaisdk.protocol.problems import nearest, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def set_value(data: dict[str, Any], assignment: str) -> None:
     steps = _steps(path)
     if not equals or not steps:
         raise UsageError(f"{assignment!r} is not an assignment", hint=_HINT)
+    _refuse_misspelt_role(data, steps)
     holder: Any = data
     for index, step in enumerate(steps[:-1]):
         held = _get(holder, step, steps[:index])
@@ -46,6 +47,19 @@ def _steps(path: str) -> list[str | int]:
         if at < len(path) and path[at] == "." and at + 1 < len(path):
             at += 1
     return steps
+
+
+def _refuse_misspelt_role(data: dict[str, Any], steps: list[str | int]) -> None:
+    """One value of a role that is not there hardly means a new role when one with such a name is."""
+    roles = data.get("taskRoles")
+    if steps[0] != "taskRoles" or len(steps) < 3 or not isinstance(roles, dict) or str(steps[1]) in roles:
+        return
+    found = nearest(str(steps[1]), [name for name in roles if isinstance(name, str)])
+    if found is not None:
+        raise UsageError(
+            f"there is no task role `{steps[1]}`; did you mean `{found}`?",
+            hint=f"to add a role, set it whole: taskRoles.{steps[1]}={{...}}",
+        )
 
 
 def _value(text: str, assignment: str) -> Any:

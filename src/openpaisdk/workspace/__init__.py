@@ -11,6 +11,7 @@ _PLACES = {
     "Plan": "shipping",
     "carry_source": "carrying",
     "download_outputs": "outputs",
+    "is_forbidden": "scan",
     "is_wrapped": "wrapping",
     "job_storage": "remote_code",
     "last_job": "outputs",

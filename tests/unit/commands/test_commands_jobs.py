@@ -43,6 +43,18 @@ def test_sub_prints_the_name_alone(engine: Engine, pai: FakePAI, capsys: pytest.
     assert "opai job logs -f" in shown.err
 
 
+def test_sub_in_the_home_folder_says_that_no_code_goes_along(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    (tmp_path / "train.py").touch()
+    assert main(["job", "sub", "--", "python", "train.py"], engine) == 0
+    assert "home folder is never sent" in capsys.readouterr().err
+    assert main(["job", "sub", "--", "nvidia-smi"], engine) == 0
+    assert "home folder" not in capsys.readouterr().err, "it needs no file of the folder"
+
+
 def test_names_are_never_the_same(engine: Engine, pai: FakePAI) -> None:
     for _ in range(20):
         engine.process(["job", "sub", "--no-source", "python", "train.py"])

@@ -11,7 +11,7 @@ import pytest
 from openpaisdk.config import ClusterConfig
 from openpaisdk.core import Cluster
 from openpaisdk.engine import Engine
-from openpaisdk.errors import NotFoundError, UsageError
+from openpaisdk.errors import InvalidJobError, NotFoundError, UsageError
 from openpaisdk.job import Job
 from openpaisdk.notebook.submission import notebook_job
 from openpaisdk.notebook.tokens import recall
@@ -106,6 +106,23 @@ def test_secrets_have_to_be_given_again(clusters: Clusters) -> None:
     assert clusters.resubmit("hush", "--secret", "key=a=b")["secrets"] == {"key": "a=b"}
 
 
+def test_the_mask_of_a_registry_password_is_not_sent(clusters: Clusters) -> None:
+    job = Job.from_command("true", name="private")
+    auth = {"username": "me", "password": "******", "registryuri": "reg.example.org"}
+    job.spec["prerequisites"][0]["auth"] = auth
+    clusters.known["home"].add("private", spec=job.spec)
+    for words in (["resubmit", "private"], ["clone", "private"]):
+        with pytest.raises(InvalidJobError) as caught:
+            clusters.engine.process(["job", *words, "-j", "twin"])
+        assert "--set prerequisites.0.auth.password=VALUE" in str(caught.value.problems[0])
+        assert "ann~twin" not in clusters.known["home"].jobs
+    with pytest.raises(InvalidJobError) as caught:
+        Job.from_cluster("private", clusters.open(None)).clone("twin").submit()
+    assert "only the mask" in str(caught.value.problems[0])
+    new = clusters.resubmit("private", "--set", "prerequisites.0.auth.password=hunter2")
+    assert new["prerequisites"][0]["auth"] == {**auth, "password": "hunter2"}
+
+
 def test_a_jupyter_gets_a_new_token_that_is_kept(clusters: Clusters, tmp_path: Path) -> None:
     clusters.known["home"].add("inter", spec=interactive(tmp_path))
     new = clusters.resubmit("inter", "--gpu", "1")
@@ -160,5 +177,6 @@ def test_code_that_another_cluster_cannot_take(clusters: Clusters) -> None:
     spec["extras"]["openpaisdk"] = {"code": {"manifest": "0" * 64}}
     clusters.known["home"].add("coded", spec=spec)
     clusters.known["other"].extensions = ""
-    with pytest.raises(UsageError, match="code of coded cannot go to other"):
+    with pytest.raises(UsageError, match="code of coded cannot be carried to other") as caught:
         clusters.resubmit("coded", "-a", "other")
+    assert "opai job sub -a other" in (caught.value.hint or "")

@@ -39,11 +39,15 @@ def test_paths() -> None:
     set_value(data, r"extras.com\.microsoft\.pai.x=1")
     set_value(data, "extras.storages[0].name=nfs")
     set_value(data, "parameters.0=zero")
+    set_value(data, "taskRoles.ps.instances=1")
+    set_value(data, "taskRoles.worker2={instances: 3}")
     assert data["list"] == [{"x": 5}, {"x": 6}, {"x": 7}]
     assert data["taskRoles"]["worker"]["commands"] == ["a", "b", "c"]
     assert data["defaults"] == {"virtualCluster": "gpu"}
     assert data["extras"] == {"com.microsoft.pai": {"x": 1}, "storages": [{"name": "nfs"}]}
     assert data["parameters"] == {"0": "zero"}
+    assert data["taskRoles"]["ps"] == {"instances": 1}
+    assert data["taskRoles"]["worker2"] == {"instances": 3}
 
 
 @pytest.mark.parametrize(
@@ -57,6 +61,7 @@ def test_paths() -> None:
         ("list.7.x=3", "list has 2 entries, there is no entry 7"),
         ("taskRoles.worker.instances.x=3", "taskRoles.worker.instances is 1, there is nothing named 'x'"),
         ("taskRoles.worker.instances=[1", "cannot be read"),
+        ("taskRoles.wroker.instances=4", "no task role `wroker`; did you mean `worker`?"),
     ],
 )
 def test_what_is_wrong_is_named_and_nothing_changes(assignment: str, words: str) -> None:
