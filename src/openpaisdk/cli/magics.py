@@ -37,6 +37,24 @@ class Shown:
     def __repr__(self) -> str:
         return repr(self.data)
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Where there is no HTML, in a terminal or the log of a notebook that runs as a job."""
+        rows = self.data if isinstance(self.data, list) else [self.data]
+        if self._view.kind == "table" and rows:
+            from io import StringIO
+
+            from openpaisdk.cli.table import write_table
+
+            lines = StringIO()
+            write_table(iter(rows), self._view.columns, lines)
+            printer.text(lines.getvalue().rstrip())
+        elif self._view.kind == "table":
+            printer.text(self._view.empty)
+        elif self._view.write is not None:
+            printer.text(self._view.write(self.data).rstrip())
+        else:
+            printer.text(repr(self.data))
+
     def _repr_html_(self) -> str | None:
         if self._view.kind == "table" and isinstance(self.data, (list, dict)):
             rows = self.data if isinstance(self.data, list) else [self.data]

@@ -78,7 +78,8 @@ def notebook_run(args: Namespace, context: Context) -> Result:
         made.send(cluster, [os.path.abspath(path) for path in args.source])  # noqa: PTH100
     records = submit_jobs([made.job], args, context, on_submitted=lambda job: made.remember())
     if args.mode == "interactive" and not args.dry_run:
-        context.say(f"open it with: opai job connect {made.job.name}")
+        alias = f" -a {context.alias}" if context.alias else ""
+        context.say(f"open it with: opai job connect {made.job.name}{alias}")
     return submit_result(records[0], args)
 
 

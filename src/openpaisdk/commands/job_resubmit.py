@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from openpaisdk.commands.job_sub import pairs, port_counts, resource_options
-from openpaisdk.commands.submitting import submit_jobs, submit_options, submit_result
+from openpaisdk.commands.submitting import require_valid_jobs, submit_jobs, submit_options, submit_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def resubmit_run(args: Namespace, context: Context) -> Result:
     for assignment in args.assignments:
         twin.set(assignment)
     token = restore_secrets(old, twin, pairs(args.secret, "--secret", "NAME=VALUE"))
+    require_valid_jobs([twin])
     if not args.dry_run:
         bring_code(old, twin, target, context)
 

@@ -59,18 +59,19 @@ def download_arguments(parser: ArgumentParser) -> None:
 
 
 def download_run(args: Namespace, context: Context) -> Result:
-    from openpaisdk.commands.transfers import outcome_words, shown_progress
+    from openpaisdk.commands.transfers import Transfer, outcome_words
     from openpaisdk.workspace.outputs import download_outputs
 
     job = _job(args, context)
-    outcome = download_outputs(
-        context.cluster(),
-        job,
-        args.names,
-        args.to,
-        overwrite=args.overwrite,
-        progress=shown_progress(context),
-    )
+    with Transfer(context) as progress:
+        outcome = download_outputs(
+            context.cluster(),
+            job,
+            args.names,
+            args.to,
+            overwrite=args.overwrite,
+            progress=progress,
+        )
     if outcome["files"]:
         context.say(f"{outcome_words(outcome)} to {outcome['to']}")
     else:

@@ -87,19 +87,20 @@ def upload_arguments(parser: ArgumentParser) -> None:
 
 
 def upload_run(args: Namespace, context: Context) -> Result:
-    from openpaisdk.commands.transfers import outcome_words, shown_progress
+    from openpaisdk.commands.transfers import Transfer, outcome_words
     from openpaisdk.storage import upload
 
     store, path = _open(args, context, args.remote)
-    outcome = upload(
-        store,
-        args.local,
-        path,
-        overwrite=args.overwrite,
-        ignore=not args.no_ignore,
-        workers=_workers(args),
-        progress=shown_progress(context),
-    )
+    with Transfer(context) as progress:
+        outcome = upload(
+            store,
+            args.local,
+            path,
+            overwrite=args.overwrite,
+            ignore=not args.no_ignore,
+            workers=_workers(args),
+            progress=progress,
+        )
     context.say(outcome_words(outcome))
     return Result({"from": args.local, "to": path, **outcome}, View("nothing"))
 
@@ -112,18 +113,19 @@ def download_arguments(parser: ArgumentParser) -> None:
 
 
 def download_run(args: Namespace, context: Context) -> Result:
-    from openpaisdk.commands.transfers import outcome_words, shown_progress
+    from openpaisdk.commands.transfers import Transfer, outcome_words
     from openpaisdk.storage import download
 
     store, path = _open(args, context, args.remote)
-    outcome = download(
-        store,
-        path,
-        args.local,
-        overwrite=args.overwrite,
-        workers=_workers(args),
-        progress=shown_progress(context),
-    )
+    with Transfer(context) as progress:
+        outcome = download(
+            store,
+            path,
+            args.local,
+            overwrite=args.overwrite,
+            workers=_workers(args),
+            progress=progress,
+        )
     context.say(outcome_words(outcome))
     return Result({"from": path, "to": args.local, **outcome}, View("nothing"))
 

@@ -14,6 +14,20 @@ if TYPE_CHECKING:
 _EVERY_SECONDS = 0.1
 
 
+class Transfer:
+    """The progress of one transfer; Ctrl-C is answered with how to go on."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def __enter__(self) -> Progress:
+        return shown_progress(self._context)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is KeyboardInterrupt:
+            self._context.say("stopped; the same command again goes on with what is missing")
+
+
 def shown_progress(context: Context) -> Progress:
     """Progress that draws itself a few times a second; silent where nobody looks."""
     from openpaisdk.storage.trees import Progress

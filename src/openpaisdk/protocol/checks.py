@@ -208,10 +208,13 @@ def _check_portable(data: dict[str, Any], report: Report) -> None:
 
 def _check_masks(data: dict[str, Any], report: Report) -> None:
     """What a cluster shows in place of a password must not be sent as one."""
+    used = {role.get("dockerImage") for _, role in _roles(data) if isinstance(role.get("dockerImage"), str)}
     places: list[Path] = [
         ("prerequisites", index, "auth", "password")
         for index, item in _items(data, "prerequisites")
-        if isinstance(item.get("auth"), dict) and item["auth"].get("password") == MASK
+        if item["name"] in used
+        and isinstance(item.get("auth"), dict)
+        and item["auth"].get("password") == MASK
     ]
     for at in [*places, *_masked_in(data.get("secrets"), ("secrets",))]:
         report.add(

@@ -41,6 +41,8 @@ def test_a_command_is_data_and_a_table(shell: InteractiveShell, pai: FakePAI) ->
     assert found[0]["name"] == "one" and len(found) == 1 and found == found.data
     page = found._repr_html_()
     assert "<th style='text-align:left'>NAME</th>" in page and "running" in page
+    lines = shell.display_formatter.format(found)[0]["text/plain"].splitlines()
+    assert len(lines) == 2 and lines[0].startswith("NAME") and lines[1].startswith("one")
     shell.run_cell("rows = %opai job list --name")
     assert shell.user_ns["rows"].data == ["one"]
 

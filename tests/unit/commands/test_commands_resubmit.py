@@ -119,6 +119,8 @@ def test_the_mask_of_a_registry_password_is_not_sent(clusters: Clusters) -> None
     with pytest.raises(InvalidJobError) as caught:
         Job.from_cluster("private", clusters.open(None)).clone("twin").submit()
     assert "only the mask" in str(caught.value.problems[0])
+    clusters.resubmit("private", "--image", "public:1")
+    del clusters.known["home"].jobs["ann~twin"]
     new = clusters.resubmit("private", "--set", "prerequisites.0.auth.password=hunter2")
     assert new["prerequisites"][0]["auth"] == {**auth, "password": "hunter2"}
 

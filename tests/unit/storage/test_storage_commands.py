@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from openpaisdk.cli.main import main
 from openpaisdk.commands.transfers import outcome_words, progress_line
 from openpaisdk.engine import Engine
 from openpaisdk.errors import (
@@ -41,6 +42,19 @@ def here(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def opai(*words: str) -> Any:
     return Engine().process(list(words))
+
+
+def test_ctrl_c_says_how_to_go_on(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    for command in ("upload", "download"):
+        monkeypatch.setattr(f"openpaisdk.storage.trees.{command}", interrupted, raising=False)
+        monkeypatch.setattr(f"openpaisdk.storage.{command}", interrupted, raising=False)
+        assert main(["storage", command, ".", "x"]) == 130
+        assert "the same command again goes on" in capsys.readouterr().err
 
 
 def test_files_go_there_are_looked_at_and_come_back(here: Path) -> None:

@@ -166,4 +166,7 @@ def require_free(files: Files, place: Place, overwrite: bool) -> None:
 
 
 def _taken(place: Place) -> ConflictError:
-    return ConflictError(f"{place.logical} already exists.", hint="Say overwrite=true to replace a file.")
+    return ConflictError(
+        f"{place.logical} already exists.",
+        hint="Replace it with --overwrite (overwrite=true in a request), or use another name.",
+    )

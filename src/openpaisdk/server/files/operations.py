@@ -118,7 +118,8 @@ class Files:
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 raise ConflictError(
-                    f"{place.logical} is not empty.", hint="Say that all of it should go (recursive)."
+                    f"{place.logical} is not empty.",
+                    hint="Delete all of it with -r (recursive=true in a request).",
                 ) from None
             raise
         finally:
