@@ -219,7 +219,7 @@ def _check_masks(data: dict[str, Any], report: Report) -> None:
     for at in [*places, *_masked_in(data.get("secrets"), ("secrets",))]:
         report.add(
             at,
-            "this is only the mask that is shown in place of it, the value cannot be read back",
+            f"`{MASK}` is only the mask of a value, which cannot be read back",
             "secret",
             value=MASK,
             suggestion=f"give it again, such as with --set {'.'.join(map(str, at))}=VALUE",

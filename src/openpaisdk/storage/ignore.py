@@ -133,6 +133,12 @@ def _rules(path: str) -> Rules | None:
             return Rules(file.read().lstrip("\ufeff").splitlines(), path)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
+    except PermissionError:
+        folder = os.path.dirname(path)
+        raise UsageError(
+            f"{path if os.access(folder, os.X_OK) else folder} cannot be read: permission denied",
+            hint="name the folder in the .opaiignore above it to leave it out",
+        ) from None
 
 
 def _translate(line: str) -> tuple[str, bool, bool] | None:

@@ -118,7 +118,7 @@ def test_the_mask_of_a_registry_password_is_not_sent(clusters: Clusters) -> None
         assert "ann~twin" not in clusters.known["home"].jobs
     with pytest.raises(InvalidJobError) as caught:
         Job.from_cluster("private", clusters.open(None)).clone("twin").submit()
-    assert "only the mask" in str(caught.value.problems[0])
+    assert "is only the mask" in str(caught.value.problems[0])
     clusters.resubmit("private", "--image", "public:1")
     del clusters.known["home"].jobs["ann~twin"]
     new = clusters.resubmit("private", "--set", "prerequisites.0.auth.password=hunter2")

@@ -403,7 +403,7 @@ def test_masks_are_not_sent_in_place_of_passwords() -> None:
     )
     password, secret = problems_of(text)
     assert (password.path, secret.path) == ("prerequisites.0.auth.password", "secrets.deep.token")
-    assert "only the mask" in password.message
+    assert "is only the mask" in password.message
     assert "--set prerequisites.0.auth.password=VALUE" in (password.suggestion or "")
     assert problems_of(text, strict=False) == []
 

@@ -154,3 +154,16 @@ def test_patterns_mean_what_they_mean_to_git(
     ).stdout  # fmt: skip
     kept = {name for name in shown.split("\0") if name}
     assert set(scan([], str(root)).files) == kept
+
+
+def test_a_folder_that_cannot_be_entered_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "locked").mkdir()
+
+    def refused(path: str, **_: object) -> None:
+        raise PermissionError if "locked" in path else FileNotFoundError
+
+    monkeypatch.setattr("openpaisdk.storage.ignore.open", refused, raising=False)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(UsageError, match=r"locked cannot be read: permission denied") as caught:
+        scan((), str(tmp_path))
+    assert ".opaiignore" in (caught.value.hint or "")
