@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from openpaisdk.commands.context import Context
     from openpaisdk.job import Job
+    from openpaisdk.workspace.shipping import Plan
 
 
 def source_option(parser: ArgumentParser) -> None:
@@ -37,8 +38,12 @@ def ship_sources(job: Job, args: Namespace, context: Context) -> None:
         return
     from openpaisdk.job.code import send_code
 
+    def show_plan(plan: Plan) -> None:
+        context.note = f"code {number(plan.files, 'file')}, {file_size(plan.bytes)}"
+        context.status(f"{job.name}  {context.note}")
+
     def show_progress(sent: int, total: int) -> None:
-        context.status(f"{job.name}  code {file_size(sent)} of {file_size(total)}")
+        context.status(f"{job.name}  {context.note} · sent {file_size(sent)} of {file_size(total)}")
 
     shipped = send_code(
         job.spec,
@@ -46,11 +51,13 @@ def ship_sources(job: Job, args: Namespace, context: Context) -> None:
         args.source,
         required=bool(args.source),
         limit_mb=args.source_limit,
+        on_plan=show_plan,
         on_sent=show_progress,
     )
     if shipped:
-        context.note = f"code {number(shipped['files'], 'file')}, {file_size(shipped['bytes'])}"
-    elif not args.source and _misses_its_files(job):
+        return
+    context.note = ""
+    if not args.source and _misses_its_files(job):
         context.say("the home folder is never sent as a whole, so no code goes along; name files with -s")
 
 

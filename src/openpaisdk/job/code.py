@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from openpaisdk.core import Cluster
+    from openpaisdk.workspace.shipping import Plan
 
 
 def send_code(
@@ -21,13 +22,15 @@ def send_code(
     limit_mb: float | None = None,
     cwd: str | None = None,
     made: Mapping[str, bytes] | None = None,
+    on_plan: Callable[[Plan], Any] | None = None,
     on_sent: Callable[[int, int], Any] | None = None,
 ) -> dict[str, Any] | None:
     """Send files, folders or globs (the current folder when none is named); what was sent, or None.
 
     Nothing is sent where the spec has its code already. Code that a cluster has no room for is an error
     where it is `required` or a command names one of its files. `made` files are sent too, in place of those
-    found under their names; with them only what is named is sent. Paths are relative to `cwd`.
+    found under their names; with them only what is named is sent. Paths are relative to `cwd`. `on_plan`
+    hears what is going to be sent, `on_sent` how far it is.
     """
     if {"code", "wrapped"} & set((spec.get("extras") or {}).get("openpaisdk") or {}):
         return None
@@ -36,13 +39,13 @@ def send_code(
     limit = DEFAULT_LIMIT_MB if limit_mb is None else limit_mb
     choice: dict[str, Any] = {"limit_mb": limit, "cwd": cwd}
     if not made:
-        shipped = _send(spec, cluster, paths, choice, required, on_sent)
+        shipped = _send(spec, cluster, paths, choice, required, on_plan, on_sent)
     else:
         from tempfile import TemporaryDirectory
 
         with TemporaryDirectory(prefix="opai-") as folder:
             choice["instead"] = _written(made, folder)
-            shipped = _send(spec, cluster, paths, choice, required, on_sent)
+            shipped = _send(spec, cluster, paths, choice, required, on_plan, on_sent)
     if not shipped or not shipped["manifest"]:
         return None
     note = shipped.pop("note", None) or {"manifest": shipped["manifest"]}
@@ -56,12 +59,13 @@ def _send(
     paths: Sequence[str],
     choice: dict[str, Any],
     required: bool,
+    on_plan: Callable[[Plan], Any] | None,
     on_sent: Callable[[int, int], Any] | None,
 ) -> dict[str, Any] | None:
     if keeps_files(cluster):
         from openpaisdk.workspace import ship_source
 
-        found: dict[str, Any] = ship_source(cluster, paths, on_sent=on_sent, **choice)
+        found: dict[str, Any] = ship_source(cluster, paths, on_plan=on_plan, on_sent=on_sent, **choice)
         return found
     from openpaisdk.job.elsewhere import carry_code
     from openpaisdk.workspace import plan_source
@@ -69,6 +73,8 @@ def _send(
     plan = plan_source(paths, **choice)
     if plan is None:
         return None
+    if on_plan is not None:
+        on_plan(plan)
     needed = required or any(names_local_files(line, choice["cwd"]) for line in _commands(spec))
     return carry_code(spec, cluster, plan, required=needed, on_sent=on_sent)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from openpaisdk.cli.main import main
+from openpaisdk.commands.context import Context
 from openpaisdk.engine import Engine
 from openpaisdk.errors import ConflictError, InvalidJobError, NotFoundError, QuotaError, UsageError
 from openpaisdk.job.words import install_lines
@@ -53,6 +55,17 @@ def test_sub_in_the_home_folder_says_that_no_code_goes_along(
     assert "home folder is never sent" in capsys.readouterr().err
     assert main(["job", "sub", "--", "nvidia-smi"], engine) == 0
     assert "home folder" not in capsys.readouterr().err, "it needs no file of the folder"
+
+
+def test_sub_shows_how_much_code_goes_before_it_goes(engine: Engine, pai: FakePAI, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("12345")
+    screen = StringIO()
+    engine.run(
+        ["job", "sub", "-j", "one", "--", "true"],
+        lambda output: Context(talk=screen, terminal=True, open_cluster=engine.open_cluster),
+    )
+    shown = screen.getvalue()
+    assert shown.index("one  code 1 file, 5 B") < shown.index("submitted")
 
 
 def test_names_are_never_the_same(engine: Engine, pai: FakePAI) -> None:
