@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from time import sleep
 
 from openpaisdk.errors import (
     AccessError,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 PREFIX = "/webhdfs/v1"
 SEGMENT = 64 << 20
+# How long a request before ours, whose sender is gone, is given to end.
+_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 _HEAD = struct.Struct(">IQ")
 _OCTETS = {"content-type": "application/octet-stream"}
 _BY_EXCEPTION: dict[str, type[OpenPAIError]] = {
@@ -132,24 +135,48 @@ class WebHDFS:
                 f"{path} already exists", hint="replace it with --overwrite, or use another name"
             )
         part = part_name(path, source.key)
-        have = self._continue(part, source)
-        if not have:
-            # Our server keeps what arrived of an append, but nothing of a file that was never whole.
-            have = 0 if self.ours else min(SEGMENT, source.size)
-            self._put("PUT", "CREATE", part, source, 0, have, overwrite=True)
-        while have < source.size:
-            end = source.size if self.ours else min(have + SEGMENT, source.size)
-            self._put("POST", "APPEND", part, source, have, end)
-            have = end
+        if self.ours:
+            self._append_at_once(part, source)
+        else:
+            have = self._begin(part, source, SEGMENT)
+            while have < source.size:
+                end = min(have + SEGMENT, source.size)
+                self._put("POST", "APPEND", part, source, have, end)
+                have = end
         if self.stat(part).size != source.size:
             raise ServerError(f"{path}: not all of it arrived", hint="the same command again goes on")
         self._publish(part, path, overwrite)
 
-    def _continue(self, part: str, source: Source) -> int:
+    def _append_at_once(self, part: str, source: Source) -> None:
+        """All that is missing in one request. Our server refuses it while a broken one before it still
+        writes, and where the part is longer by now than it was when we looked."""
+        for pause in (*_PAUSES, None):
+            # It keeps what arrived of an append, but nothing of a file that was never whole.
+            have = self._begin(part, source, 0)
+            if have == source.size:
+                return
+            try:
+                self._put("POST", "APPEND", part, source, have, source.size, position=have)
+                return
+            except ConflictError:
+                if pause is None:
+                    raise
+                sleep(pause)
+
+    def _begin(self, part: str, source: Source, first: int) -> int:
+        """How much of the source is there already; made anew with its first bytes where that is nothing."""
         have = self._size(part)
-        if not have or have > source.size or not same_start(self.read(part), source, have):
+        if have == first == 0:
             return 0
-        return have
+        if have and have <= source.size:
+            # Hadoop shows more than the size says of a part that it still holds for a sender who is gone;
+            # nothing can be added to it then.
+            stored = self.read(part, 0, have) if self.ours else self.read(part)
+            if same_start(stored, source, have):
+                return have
+        first = min(first, source.size)
+        self._put("PUT", "CREATE", part, source, 0, first, overwrite=True)
+        return first
 
     def _size(self, path: str) -> int | None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from openpaisdk.errors import ConflictError, NotFoundError, OpenPAIError
 from openpaisdk.storage import BytesSource, FsspecStorage, LocalStorage, WebHDFS, download, upload
 from openpaisdk.storage import webhdfs as webhdfs_module
-from openpaisdk.storage.contract import FileSource, Source
+from openpaisdk.storage.contract import FileSource, Source, part_name
 from support.hdfs import hdfs_cluster
 from support.servers import ServerProcess
 from support.sftp import sftp_server
@@ -38,7 +39,9 @@ def opened(
     elif request.param == "server":
         server = ServerProcess(folder, "--launcher", "process").start()
         try:
-            yield WebHDFS.of_cluster(server.cluster()), f"/user/{server.user}/"
+            store = WebHDFS.of_cluster(server.cluster())
+            store.arrived = lambda path: (server.data_dir / "files" / path.strip("/")).stat().st_size
+            yield store, f"/user/{server.user}/"
         finally:
             server.stop()
     elif request.param == "hdfs":
@@ -64,18 +67,29 @@ def at(opened: tuple[Any, str], request: pytest.FixtureRequest) -> Callable[[str
 class Breaking(Source):
     """Contents whose sender dies after some bytes, as often as it is told."""
 
-    def __init__(self, contents: bytes, key: str, after: int | None) -> None:
+    def __init__(
+        self, contents: bytes, key: str, after: int | None, arrived: Callable[[], int] | None = None
+    ) -> None:
         self.size, self.key, self._contents, self._after = len(contents), key, contents, after
+        self._arrived = arrived
         self.started_at: list[int] = []
 
     def blocks(self, offset: int, end: int) -> Iterator[bytes]:
         self.started_at.append(offset)
         while offset < end:
             if self._after is not None and offset >= self._after:
+                self._let_arrive()
                 raise ConnectionResetError("cut off")
             step = min(100_000, end - offset)
             yield self._contents[offset : offset + step]
             offset += step
+
+    def _let_arrive(self) -> None:
+        """A sender that dies at once takes along what it had only handed to the network."""
+        deadline = time.monotonic() + 20
+        while self._arrived is not None and self._arrived() < 400_000:
+            assert time.monotonic() < deadline, "nothing arrived"
+            time.sleep(0.01)
 
 
 def content(store: Any, path: str, *more: int) -> bytes:
@@ -154,8 +168,10 @@ def test_a_broken_transfer_leaves_no_file_and_goes_on(
 ) -> None:
     monkeypatch.setattr(webhdfs_module, "SEGMENT", 400_000)
     contents = os.urandom(1_500_000)
+    look = getattr(store, "arrived", None)
+    arrived = (lambda: look(part_name(at("a"), "key"))) if look else None
     with pytest.raises((OpenPAIError, ConnectionResetError)):
-        store.write(at("a"), Breaking(contents, "key", 900_000))
+        store.write(at("a"), Breaking(contents, "key", 900_000, arrived))
     with pytest.raises(NotFoundError):
         store.stat(at("a"))
     again = Breaking(contents, "key", None)

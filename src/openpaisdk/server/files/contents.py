@@ -65,7 +65,8 @@ async def append_file(files: Files, disk: Disk, exchange: Exchange) -> None:
     place = exchange.place(files)
     if await _redirected(files, exchange):
         return
-    await _receive(disk, exchange, await disk.run(lambda: Appending(files, place)))
+    position = exchange.number("position", -1)
+    await _receive(disk, exchange, await disk.run(lambda: Appending(files, place, position=position)))
     await exchange.answer()
 
 

@@ -94,11 +94,12 @@ class Appending:
     _busy: set[tuple[int, int]] = set()  # noqa: RUF012 - inodes that somebody appends to, in the whole process
     _lock = threading.Lock()
 
-    def __init__(self, files: Files, place: Place) -> None:
+    def __init__(self, files: Files, place: Place, *, position: int = -1) -> None:
         self._files = files
         self._place = place
         self.quick = not files.quota.limit
         self.size = 0
+        self._crc: int | None = None
         if not os.path.lexists(place.real):
             raise NotFoundError(f"File does not exist: {place.logical}")
         self._fd = files.area.open_file(place, os.O_RDWR | os.O_APPEND)
@@ -112,6 +113,13 @@ class Appending:
             os.close(self._fd)
             raise ConflictError(
                 f"{place.logical} is being appended to by another request.", hint="Try again."
+            )
+        found = os.fstat(self._fd)  # again: who appended before may have added to it until now
+        if position not in (-1, found.st_size):
+            self.discard()
+            raise ConflictError(
+                f"{place.logical} has {found.st_size} bytes, not {position}.",
+                hint="Look again and go on there.",
             )
         known = files.digests.recall(self._fd).get("crc32")
         self._crc = int(known, 16) if known else None if found.st_size else 0
