@@ -25,7 +25,7 @@ from support.sftp import sftp_server
     params=[
         "local",
         "server",
-        pytest.param("hdfs", marks=pytest.mark.real("hdfs")),
+        pytest.param("hdfs", marks=[pytest.mark.real("hdfs"), pytest.mark.slow]),
         pytest.param("sftp", marks=pytest.mark.real("sftp")),
     ],
 )
