@@ -12,11 +12,11 @@ import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from openpaisdk.errors import ConfigError
+from openpaisdk.server.connections import http_protocol
 from openpaisdk.server.settings import Settings
 
 GRACEFUL_SECONDS = 3
 DROP_SECONDS = 0.05
-BODY_AHEAD = 1 << 20  # of a request's body; with uvicorn's own 64 kB large uploads are a third slower
 BACKLOG = 4096  # connections that wait while a burst of submissions is taken in
 
 
@@ -27,7 +27,7 @@ class Listener(uvicorn.Server):
         self._stopped = asyncio.Event()
         config = uvicorn.Config(
             Dated(app),
-            http="auto",
+            http=http_protocol(),
             ws="none",
             loop="asyncio",
             lifespan="off",
@@ -49,7 +49,6 @@ class Listener(uvicorn.Server):
                 hint="--tls-cert and --tls-key want PEM files that belong together",
             ) from error
         super().__init__(config)
-        _read_ahead()
 
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
         return nullcontext()
@@ -101,15 +100,6 @@ class Dated:
             self._second = second
             self._header = (b"date", formatdate(second, usegmt=True).encode())
         return self._header
-
-
-def _read_ahead() -> None:
-    """uvicorn has no option for it, only this name in the module of its fast parser."""
-    try:
-        from uvicorn.protocols.http import httptools_impl
-    except ImportError:
-        return
-    vars(httptools_impl)["HIGH_WATER_LIMIT"] = BODY_AHEAD
 
 
 def bind(chosen: Settings) -> socket.socket:

@@ -122,7 +122,7 @@ class FileSource(Source):
     def blocks(self, offset: int, end: int) -> Iterator[bytes]:
         """The bytes from `offset` to `end`; a file that became shorter is an error."""
         try:
-            with open(self.path, "rb") as file:  # noqa: PTH123 - one call of many
+            with open(self.path, "rb", buffering=0) as file:  # noqa: PTH123 - one call of many
                 file.seek(offset)
                 while offset < end:
                     block = file.read(min(BLOCK, end - offset))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _MAX_LINE = 65536
 _MAX_HEADERS = 200
-_PIECE = 65536
+_PIECE = 256 << 10
 
 
 class NetworkError(UnavailableError):
@@ -140,6 +140,8 @@ class Connection:
         self.answering = False
         self._process = os.getpid()
         self._keep = True
+        self._unsent = False
+        self._encrypted = tls is not None
         self._timeout = timeout
         self._socket: socket.socket | None = None
         self._reader: BufferedReader | None = None
@@ -165,14 +167,16 @@ class Connection:
 
     def usable(self) -> bool:
         """Whether an idle connection is still open on the other side, as far as this side can know."""
+        return self._process == os.getpid() and self._incoming() is False
+
+    def _incoming(self, seconds: float = 0) -> bool | None:
+        """Whether something came in; None where the socket cannot be asked."""
         from select import select
 
-        if self._socket is None or self._process != os.getpid():
-            return False
         try:
-            return not select([self._socket], [], [], 0)[0]
+            return bool(select([self._socket], [], [], seconds)[0]) if self._socket is not None else None
         except (OSError, ValueError):
-            return False
+            return None
 
     def close(self) -> None:
         """Close the socket; safe to call again."""
@@ -189,19 +193,35 @@ class Connection:
         self.close()
 
     def send(self, head: bytes, body: bytes | Iterable[bytes] | None, chunked: bool, timeout: float) -> None:
-        """Send a whole request. Head and body go out together, so that small requests are one packet."""
+        """Send a request. Head and body go out together, so that small requests are one packet.
+
+        A body is sent no further once the other side has answered: nobody reads the rest.
+        """
         assert self._socket is not None
         self._timeout = timeout
+        self._unsent = False
         self._socket.settimeout(timeout)
         if body is None or isinstance(body, bytes):
             self._socket.sendall(head + (body or b""))
             return
         self._socket.sendall(head)
-        for piece in body:
-            if piece:
-                self._socket.sendall(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
-        if chunked:
-            self._socket.sendall(b"0\r\n\r\n")
+        try:
+            for piece in body:
+                if self._answered():
+                    self._unsent = True
+                    return
+                if piece:
+                    self._socket.sendall(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+            if chunked:
+                self._socket.sendall(b"0\r\n\r\n")
+        except ConnectionError:
+            if not self._answered(0.1):
+                raise
+            self._unsent = True
+
+    def _answered(self, seconds: float = 0) -> bool:
+        # Over TLS something may come in that is no answer.
+        return not self._encrypted and self._incoming(seconds) is True
 
     def receive(self, method: str) -> tuple[int, dict[str, str], Iterator[bytes]]:
         """Status, headers (lower-case names) and the body as it arrives; OSError where nothing came."""
@@ -217,7 +237,7 @@ class Connection:
             if status >= 200 or status == 101:
                 break
         said = headers.get("connection", "").lower()
-        self._keep = "close" not in said and (newer or "keep-alive" in said)
+        self._keep = "close" not in said and (newer or "keep-alive" in said) and not self._unsent
         if method == "HEAD" or status in (204, 304):
             return status, headers, self._fixed(0)
         if "chunked" in headers.get("transfer-encoding", "").lower():

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from openpaisdk.errors import UsageError
 from openpaisdk.server.files import packs
+from openpaisdk.server.files.direct import take_body
 from openpaisdk.server.files.exchange import BYTES, Exchange
 from openpaisdk.server.files.incoming import Appending, NewFile, require_free
 from openpaisdk.server.files.operations import Files
@@ -72,12 +73,11 @@ async def append_file(files: Files, disk: Disk, exchange: Exchange) -> None:
 
 async def _receive(disk: Disk, exchange: Exchange, target: NewFile | Appending) -> None:
     try:
-        expected = content_length(exchange.scope)
-        target.expect(expected or 0)
-        await take(disk, body_of(exchange.receive), target, expected)
+        target.expect(content_length(exchange.scope) or 0)
+        await take_body(disk, exchange, target)
         await disk.run(target.commit)
     finally:
-        await disk.run(target.discard)
+        await disk.finish(target.discard)
 
 
 async def unpack(files: Files, disk: Disk, exchange: Exchange) -> None:
@@ -92,7 +92,7 @@ async def unpack(files: Files, disk: Disk, exchange: Exchange) -> None:
         await take(disk, body_of(exchange.receive), unpacking, content_length(exchange.scope))
         unpacking.finish()
     finally:
-        await disk.run(unpacking.discard)
+        await disk.finish(unpacking.discard)
     await exchange.answer({"files": unpacking.files, "bytes": unpacking.bytes, "crc32": unpacking.checksums})
 
 

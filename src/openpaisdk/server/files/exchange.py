@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -28,6 +28,7 @@ class Exchange:
         self.body_ended = False
         self.send = send
         self.answered = False
+        self.after_answer: Callable[[], Awaitable[None]] | None = None
         raw = scope["path"]
         below = raw.find(PREFIX)
         self.path = (raw[below + len(PREFIX) :] if below >= 0 else raw) or "/"

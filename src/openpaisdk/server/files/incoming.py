@@ -28,7 +28,6 @@ class NewFile:
         self._overwrite = overwrite
         self._crc = 0
         self._admitted = 0
-        self.quick = not files.quota.limit  # counting what a home holds may take long
         self.size = 0
         require_free(files, place, overwrite)
         files.admit(place, 1)
@@ -97,7 +96,6 @@ class Appending:
     def __init__(self, files: Files, place: Place, *, position: int = -1) -> None:
         self._files = files
         self._place = place
-        self.quick = not files.quota.limit
         self.size = 0
         self._crc: int | None = None
         if not os.path.lexists(place.real):

@@ -201,12 +201,12 @@ class Files:
 
     def admit(self, place: Place, size: int) -> None:
         """Raise QuotaError when so much more would not fit where the place is."""
-        if place.owner not in ("", "/"):
+        if self.quota.limit and place.owner not in ("", "/"):
             self.quota.admit(self.area.home(place.owner), size)
 
     def count(self, place: Place, size: int) -> None:
         """Count bytes that came (or, negative, went) where the place is."""
-        if place.owner not in ("", "/"):
+        if self.quota.limit and place.owner not in ("", "/"):
             self.quota.add(self.area.home(place.owner), size)
 
     def _is_home(self, place: Place) -> bool:

@@ -32,9 +32,18 @@ class Disk:
     def __init__(self, threads: int = 8) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="files")
 
-    async def run(self, call: Callable[..., T], *args: Any) -> T:
+    def run(self, call: Callable[..., T], *args: Any) -> asyncio.Future[T]:
         """Run a blocking call in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, call, *args)
+        return asyncio.get_running_loop().run_in_executor(self._pool, call, *args)
+
+    async def finish(self, call: Callable[..., T], *args: Any) -> T:
+        """Run a blocking call in a thread that is waited for even by those who are told to stop."""
+        running = self.run(call, *args)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait([running])
+            raise
 
     def close(self) -> None:
         """End the threads once their work is done."""
@@ -59,8 +68,7 @@ async def take(disk: Disk, pieces: AsyncIterator[bytes], sink: Sink, expected: i
     Two buffers take turns: keeping the pieces themselves would cost fresh memory for each, which is slower
     than copying them.
     """
-    total = await _take_at_once(pieces, sink) if getattr(sink, "quick", False) else 0
-    filled = 0
+    total = filled = 0
     free = [bytearray(_room(expected))]
     writing: asyncio.Future[None] | None = None
     try:
@@ -73,7 +81,7 @@ async def take(disk: Disk, pieces: AsyncIterator[bytes], sink: Sink, expected: i
                 if filled == len(free[0]):
                     if writing is not None:
                         await writing
-                    writing = asyncio.ensure_future(disk.run(sink.write, [memoryview(free[0])]))
+                    writing = disk.run(sink.write, [memoryview(free[0])])
                     total, filled = total + filled, 0
                     if len(free) == 1:
                         free.append(bytearray(_TAKEN))
@@ -86,22 +94,6 @@ async def take(disk: Disk, pieces: AsyncIterator[bytes], sink: Sink, expected: i
     total += filled
     if expected is not None and total != expected:
         raise UsageError(f"{expected:,} bytes were announced and {total:,} arrived.")
-    return total
-
-
-async def _take_at_once(pieces: AsyncIterator[bytes], sink: Sink) -> int:
-    """Write pieces as they come, without a thread, until the disk is slow for the first time.
-
-    Memory takes a piece in microseconds, while it is still in the processor's cache: twice as fast as handing
-    it over. A disk that makes one write wait is left to the threads for the rest of the body.
-    """
-    total = 0
-    async for piece in pieces:
-        begun = time.perf_counter()
-        sink.write([piece])
-        total += len(piece)
-        if time.perf_counter() - begun > _SLOW_SECONDS:
-            break
     return total
 
 

@@ -40,6 +40,8 @@ def webhdfs_app(services: Any, *, files: Files | None = None) -> ASGIApp:
             status, body = remote_errors.describe(error)
             await exchange.drain()
             await exchange.answer(body, status=status)
+            if exchange.after_answer is not None:
+                await exchange.after_answer()
 
     return app
 
