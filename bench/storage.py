@@ -76,6 +76,12 @@ def calm(folder: Path, size: int) -> None:
     (folder / "calm").unlink()
 
 
+def server_peak(server: ServerProcess) -> float:
+    """The most memory that the server has used so far, in MB."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def one_large_file(server: ServerProcess, folder: Path, size: int, rounds: int) -> None:
     from openpaisdk.storage import download, upload
 
@@ -86,6 +92,7 @@ def one_large_file(server: ServerProcess, folder: Path, size: int, rounds: int) 
             file.write(os.urandom(1 << 20))
     taken: dict[str, list[float]] = {name: [] for name in ("ours up", "curl up", "ours down", "curl down")}
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    at_first = server_peak(server)
     with nginx(folder / "nginx") as other:
         back = folder / "back"
         steps = {
@@ -110,6 +117,8 @@ def one_large_file(server: ServerProcess, folder: Path, size: int, rounds: int) 
         value = f"{rate:.0f} MiB/s, {ratio:.2f} of curl"
         report(f"{size >> 20} MiB {way}load against curl to nginx", value, ">= 0.50", ratio >= 0.5)
     report("memory of the client while it moves them", f"{grown:+.0f} MB", "<= 60 MB", grown <= 60)
+    grown = server_peak(server) - at_first
+    report("memory of the server while it moves them", f"{grown:+.0f} MB", "<= 60 MB", grown <= 60)
 
 
 def many_small_files(server: ServerProcess, folder: Path, count: int) -> None:

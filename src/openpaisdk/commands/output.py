@@ -107,7 +107,13 @@ def peek_run(args: Namespace, context: Context) -> Result:
         if name == "stdin":
             data[name] = task_script(cluster, job, role or None)
         else:
-            data[name] = cluster.read_log(job, role or None, int(number or 0), stream=name, tail=args.tail)
+            try:
+                data[name] = cluster.read_log(
+                    job, role or None, int(number or 0), stream=name, tail=args.tail
+                )
+            except UsageError as error:
+                error.hint = f"with -t {error.hint}"
+                raise
     if args.save:
         _save(args.save, peek_text(data))
     return Result(data, View("text", write=peek_text, name="job"))

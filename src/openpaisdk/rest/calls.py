@@ -181,6 +181,7 @@ class Calls:
         authorised: bool,
     ) -> Response:
         renewed = revived = False
+        repeatable = body is None or isinstance(body, bytes)
         while True:
             token = self._authorisation() if authorised else None
             if token:
@@ -202,12 +203,12 @@ class Calls:
             found = response.headers.get("openpai-extensions")
             if found is not None:
                 self.extensions = frozenset(item.strip() for item in found.split(",") if item.strip())
-            elif self._is_local and not revived:
+            elif self._is_local and not revived and repeatable:
                 response.close()
                 revived = True
                 self._use_local(restart_if_dead=True)
                 continue
-            if not (body is None or isinstance(body, bytes)):
+            if not repeatable:
                 return response
             if api and len(self._prefixes) > 1 and self._other_prefix(response):
                 continue

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from starlette.types import Scope
 
+# Of a body that goes through the parser; uvicorn's own 64 kB, for which it has no option, slow it down.
+_READ_AHEAD = 1 << 20
 _TAKE_OVER = "openpai.take_over"
 
 
@@ -18,7 +20,7 @@ class TakenOver(NamedTuple):
 
 
 def take_over(scope: Scope) -> TakenOver | None:
-    """Let a request read the rest of its body itself; after its answer the connection is closed.
+    """Let a request read the rest of its body itself; its answer has to close the connection.
 
     None where that cannot be: the whole body is here, TLS is in between, or another parser is at work.
     """
@@ -29,11 +31,12 @@ def take_over(scope: Scope) -> TakenOver | None:
 def http_protocol() -> Any:
     """What uvicorn speaks HTTP with: its fast parser where that is installed, with the offer above."""
     try:
-        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+        from uvicorn.protocols.http import httptools_impl
     except ImportError:
         return "auto"
+    vars(httptools_impl)["HIGH_WATER_LIMIT"] = _READ_AHEAD
 
-    class Connection(HttpToolsProtocol):
+    class Connection(httptools_impl.HttpToolsProtocol):
         def on_message_begin(self) -> None:
             super().on_message_begin()
             scope: Scope = self.scope  # type: ignore[assignment]

@@ -51,7 +51,10 @@ class FsspecStorage:
         except ImportError:
             raise _missing(self.protocol) from None
         except ValueError as error:
-            raise UsageError(f"{self.address}: {error}") from None
+            raise UsageError(
+                f"{self.address}: {error}",
+                hint=f"known are hdfs, webhdfs, file, {', '.join(sorted(EXTRAS))} and what else fsspec names",
+            ) from None
         except Exception as error:
             raise _translate(error, self.address) from error
 

@@ -17,7 +17,7 @@ from openpaisdk.errors import (
     UsageError,
 )
 from openpaisdk.storage.contract import Entry, part_name, same_start
-from openpaisdk.transport import Transport, quote
+from openpaisdk.transport import NetworkError, Transport, quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,11 @@ class WebHDFS:
         options = {"delegation": token} if token else {"user.name": user} if user else {}
 
         def send(method: str, path: str, **more: Any) -> Response:
-            response = transport.request(method, path, **more)
+            try:
+                response = transport.request(method, path, **more)
+            except NetworkError as error:
+                error.hint = f"check {uri}: WebHDFS listens on the NameNode's web port, mostly 9870"
+                raise
             if response.status >= 400:
                 raise failure(response)
             return response

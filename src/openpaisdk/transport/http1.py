@@ -170,11 +170,17 @@ class Connection:
         return self._process == os.getpid() and self._incoming() is False
 
     def _incoming(self, seconds: float = 0) -> bool | None:
-        """Whether something came in; None where the socket cannot be asked."""
-        from select import select
+        """Whether something came in, the end included; None where the socket cannot be asked."""
+        import select
 
+        if self._socket is None:
+            return None
         try:
-            return bool(select([self._socket], [], [], seconds)[0]) if self._socket is not None else None
+            if not hasattr(select, "poll"):
+                return bool(select.select([self._socket], [], [], seconds)[0])
+            asked = select.poll()  # takes any descriptor, where select stops at 1024
+            asked.register(self._socket, select.POLLIN)
+            return bool(asked.poll(seconds * 1000))
         except (OSError, ValueError):
             return None
 
@@ -220,8 +226,15 @@ class Connection:
             self._unsent = True
 
     def _answered(self, seconds: float = 0) -> bool:
-        # Over TLS something may come in that is no answer.
-        return not self._encrypted and self._incoming(seconds) is True
+        """Whether the answer has begun; `100 Continue`, which Hadoop sends unasked, is none."""
+        # Over TLS it cannot be looked at without taking it out.
+        if self._socket is None or self._encrypted or not self._incoming(seconds):
+            return False
+        try:
+            begun = self._socket.recv(10, socket.MSG_PEEK)
+        except OSError:
+            return False
+        return begun.startswith(b"HTTP/1.") and begun[9:] > b"1"
 
     def receive(self, method: str) -> tuple[int, dict[str, str], Iterator[bytes]]:
         """Status, headers (lower-case names) and the body as it arrives; OSError where nothing came."""

@@ -263,6 +263,15 @@ def test_a_stranger_on_the_old_port_is_not_believed(program, faulty):
     assert len(started()) == 2
 
 
+def test_a_body_that_was_read_is_not_sent_again(program, faulty):
+    with Cluster.open() as cluster:
+        cluster.job("j")
+        cluster.transport.origin = ("http", "127.0.0.1", faulty.port)
+        cluster.request("PUT", "/webhdfs/v1/x", body=iter([b"a", b"b"]))
+    assert [body for *_, body in faulty.requests] == [b"ab"]
+    assert len(started()) == 1
+
+
 def test_a_token_that_changed_is_read_again(program):
     with Cluster.open() as cluster:
         cluster._token = "old"

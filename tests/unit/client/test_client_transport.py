@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import socket
 import ssl
@@ -523,3 +524,71 @@ def test_no_ssl_for_plain_http():
 
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["False", "False", "False"]
+
+
+class EarlyServer:
+    """Says something as soon as it has read the head of a request; then takes the body and answers."""
+
+    def __init__(self, early, answer=b""):
+        self.taken = 0
+        self._early = early
+        self._answer = answer
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.uri = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve)
+
+    def _serve(self):
+        connection, _ = self._listener.accept()
+        with connection, connection.makefile("rb") as reader:
+            size = 0
+            while (row := reader.readline().lower()) != b"\r\n":
+                if row.startswith(b"content-length:"):
+                    size = int(row.partition(b":")[2])
+            connection.sendall(self._early)
+            while self.taken < size and (piece := reader.read1(65536)):
+                self.taken += len(piece)
+            connection.sendall(self._answer)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._thread.join(10)
+        self._listener.close()
+        assert not self._thread.is_alive()
+
+
+def send_large(server, pieces=400):
+    transport = Transport(server.uri, timeout=5.0)
+    body = (bytes(65536) for _ in range(pieces))
+    try:
+        return transport.request("PUT", "/x", headers={"content-length": str(pieces << 16)}, body=body)
+    finally:
+        assert not transport._kept.by_origin or server.taken == pieces << 16
+        transport.close()
+
+
+@pytest.mark.parametrize("early", [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 102 Processing\r\n\r\n"])
+def test_a_word_on_the_way_does_not_stop_a_body(early):
+    with EarlyServer(early, ok(b"done")) as server:
+        assert send_large(server).text == "done"
+    assert server.taken == 400 << 16
+
+
+@pytest.fixture
+def many_descriptors():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    yield
+    for fd in opened:
+        os.close(fd)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_an_answer_stops_a_body(many_descriptors):
+    with EarlyServer(ok(b"full", status="507 Insufficient Storage")) as server:
+        answer = send_large(server, 40_000)
+        assert (answer.status, answer.text) == (507, "full")
+    assert server.taken < 40_000 << 16

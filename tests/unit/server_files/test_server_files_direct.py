@@ -228,3 +228,36 @@ def test_a_server_that_stops_lets_go_of_a_stalled_sender(tmp_path: Path) -> None
     assert time.monotonic() - begun < 8
     connection.close()
     assert not list((tmp_path / "files/staging").iterdir())
+
+
+def test_a_server_that_stops_waits_for_the_thread_that_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, failed = direct._SocketBody._turn, []
+
+    def noted(self: Any, sink: Any) -> None:
+        try:
+            real(self, sink)
+        except OSError as error:
+            failed.append(error.errno)
+            raise
+
+    monkeypatch.setattr(direct._SocketBody, "_turn", noted)
+    with serving(tmp_path, listener={"timeout_graceful_shutdown": 1}) as address:
+        connection = begin(address, "a", "CREATE", 1 << 44, bytes(direct.LARGE))
+        sending = threading.Thread(target=_send_slowly, args=(connection,))
+        sending.start()
+        wait_for(lambda: sum(file.stat().st_size for file in (tmp_path / "files/staging").iterdir()))
+    sending.join(20)
+    connection.close()
+    assert not list((tmp_path / "files/staging").iterdir())
+    assert errno.EBADF not in failed
+
+
+def _send_slowly(connection: socket.socket) -> None:
+    try:
+        while True:
+            connection.sendall(bytes(1 << 18))
+            time.sleep(0.003)
+    except OSError:
+        pass  # the server is gone

@@ -50,7 +50,7 @@ async def receive_pack(call: Call) -> Received:
         await take(_disk, _pieces(call), unframing, content_length(call.request.scope))
         unframing.finish()
     finally:
-        await _disk.finish(unframing.discard)
+        await _disk.run(unframing.discard)
     return Received(unframing.files, unframing.bytes)
 
 
@@ -68,7 +68,7 @@ async def receive_blob(call: Call) -> Received:
         size = await take(_disk, _pieces(call), blob, expected)
         await _disk.run(blob.commit)
     finally:
-        await _disk.finish(blob.discard)
+        await _disk.run(blob.discard)
     return Received(1, size)
 
 

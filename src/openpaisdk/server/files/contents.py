@@ -77,7 +77,7 @@ async def _receive(disk: Disk, exchange: Exchange, target: NewFile | Appending) 
         await take_body(disk, exchange, target)
         await disk.run(target.commit)
     finally:
-        await disk.finish(target.discard)
+        await disk.run(target.discard)
 
 
 async def unpack(files: Files, disk: Disk, exchange: Exchange) -> None:
@@ -92,7 +92,7 @@ async def unpack(files: Files, disk: Disk, exchange: Exchange) -> None:
         await take(disk, body_of(exchange.receive), unpacking, content_length(exchange.scope))
         unpacking.finish()
     finally:
-        await disk.finish(unpacking.discard)
+        await disk.run(unpacking.discard)
     await exchange.answer({"files": unpacking.files, "bytes": unpacking.bytes, "crc32": unpacking.checksums})
 
 

@@ -16,7 +16,7 @@ from openpaisdk.server.files.streaming import BLOCK, Disk, Sink, body_of, conten
 
 LARGE = 4 << 20
 # A thread that takes in a body lets other work go first after this long, and sooner when nothing comes.
-_TURN_SECONDS = 0.1
+_TURN_SECONDS = 0.02
 _PATIENCE_MS = 5
 _LINGER_SECONDS = 5
 
@@ -33,7 +33,7 @@ async def take_body(disk: Disk, exchange: Exchange, sink: Sink) -> None:
     if taken is None:
         await take(disk, _chained(first, pieces), sink, expected)
         return
-    exchange.body_ended = True
+    exchange.body_ended = exchange.closing = True
     rest = _SocketBody(taken.fd, expected - len(first) - len(taken.body))
     try:
         await disk.run(sink.write, [first, taken.body])
@@ -75,7 +75,7 @@ class _SocketBody:
     async def into(self, disk: Disk, sink: Sink) -> None:
         """Move it into a sink."""
         while self._left:
-            await disk.finish(self._turn, sink)
+            await disk.run(self._turn, sink)
             if self._left:
                 await self._readable()
 

@@ -28,6 +28,7 @@ class Exchange:
         self.body_ended = False
         self.send = send
         self.answered = False
+        self.closing = False  # the connection is of no use after the answer
         self.after_answer: Callable[[], Awaitable[None]] | None = None
         raw = scope["path"]
         below = raw.find(PREFIX)
@@ -71,8 +72,10 @@ class Exchange:
     async def start(self, status: int, headers: list[tuple[bytes, bytes]], size: int | None) -> None:
         """Send the head of the answer; without a size the body goes out in chunks."""
         self.answered = True
-        length = [] if size is None else [(b"content-length", str(size).encode())]
-        await self.send({"type": "http.response.start", "status": status, "headers": [*headers, *length]})
+        more = [] if size is None else [(b"content-length", str(size).encode())]
+        if self.closing:
+            more.append((b"connection", b"close"))
+        await self.send({"type": "http.response.start", "status": status, "headers": [*headers, *more]})
 
     async def answer(
         self, data: Any = None, *, status: int = 200, headers: list[tuple[bytes, bytes]] | None = None

@@ -14,7 +14,6 @@ from starlette.types import Receive, Scope, Send
 from openpaisdk.errors import UsageError
 
 BLOCK = 1 << 20
-_TAKEN = 512 << 10
 _GIVEN = 256 << 10
 _SLOW_SECONDS = 0.01
 T = TypeVar("T")
@@ -32,17 +31,19 @@ class Disk:
     def __init__(self, threads: int = 8) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="files")
 
-    def run(self, call: Callable[..., T], *args: Any) -> asyncio.Future[T]:
-        """Run a blocking call in a thread."""
-        return asyncio.get_running_loop().run_in_executor(self._pool, call, *args)
-
-    async def finish(self, call: Callable[..., T], *args: Any) -> T:
-        """Run a blocking call in a thread that is waited for even by those who are told to stop."""
-        running = self.run(call, *args)
+    async def run(self, call: Callable[..., T], *args: Any) -> T:
+        """Run a blocking call in a thread; who is told to stop still waits for it, and closes files then."""
+        running = asyncio.get_running_loop().run_in_executor(self._pool, call, *args)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            await asyncio.wait([running])
+            while not running.done():
+                try:
+                    await asyncio.wait([running])
+                except asyncio.CancelledError:
+                    continue  # a server that stops says so more than once
+            if not running.cancelled():
+                running.exception()
             raise
 
     def close(self) -> None:
@@ -63,42 +64,21 @@ async def body_of(receive: Receive) -> AsyncIterator[bytes]:
 
 
 async def take(disk: Disk, pieces: AsyncIterator[bytes], sink: Sink, expected: int | None) -> int:
-    """Write a body into a sink in large blocks, receiving the next one while the last is written.
-
-    Two buffers take turns: keeping the pieces themselves would cost fresh memory for each, which is slower
-    than copying them.
-    """
-    total = filled = 0
-    free = [bytearray(_room(expected))]
+    """Write a body into a sink, receiving more while the last piece is written."""
+    total = 0
     writing: asyncio.Future[None] | None = None
     try:
         async for piece in pieces:
-            rest = memoryview(piece)
-            while rest:
-                count = min(len(rest), len(free[0]) - filled)
-                free[0][filled : filled + count] = rest[:count]
-                filled, rest = filled + count, rest[count:]
-                if filled == len(free[0]):
-                    if writing is not None:
-                        await writing
-                    writing = disk.run(sink.write, [memoryview(free[0])])
-                    total, filled = total + filled, 0
-                    if len(free) == 1:
-                        free.append(bytearray(_TAKEN))
-                    free.reverse()
+            if writing is not None:
+                await writing
+            writing = asyncio.ensure_future(disk.run(sink.write, [piece]))
+            total += len(piece)
     finally:
         if writing is not None:
             await writing
-    if filled:
-        await disk.run(sink.write, [memoryview(free[0])[:filled]])
-    total += filled
     if expected is not None and total != expected:
         raise UsageError(f"{expected:,} bytes were announced and {total:,} arrived.")
     return total
-
-
-def _room(expected: int | None) -> int:
-    return _TAKEN if expected is None else max(1, min(_TAKEN, expected))
 
 
 async def give(disk: Disk, fd: int, start: int, size: int, send: Send) -> None:
