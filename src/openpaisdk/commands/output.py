@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from openpaisdk.commands.result import Column, Result, View
 from openpaisdk.commands.wording import ago, file_size
 
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from openpaisdk.commands.context import Context
+    from openpaisdk.core import Cluster
 
 
 def _job_option(parser: ArgumentParser) -> None:
@@ -88,7 +91,7 @@ def peek_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--stderr", action="store_true", help="what it printed as errors")
     parser.add_argument("--stdin", action="store_true", help="the script that the task was given")
     parser.add_argument("--tail", type=int, metavar="N", help="only the last N lines")
-    parser.add_argument("--save", metavar="FILE", help="also write it to a file")
+    parser.add_argument("--save", metavar="FILE", help="also write it to a file, byte for byte")
 
 
 def peek_run(args: Namespace, context: Context) -> Result:
@@ -101,22 +104,29 @@ def peek_run(args: Namespace, context: Context) -> Result:
         raise UsageError(f"-t {args.task}: expected ROLE or ROLE/INDEX", hint="for example -t worker/0")
     if args.tail is not None and args.tail < 0:
         raise UsageError(f"--tail: expected 0 or more, got {args.tail}")
-    data: dict[str, Any] = {"job": job}
+    if args.save:
+        _refuse_folder(args.save)
     wanted = [name for name in ("stdin", "stdout", "stderr") if getattr(args, name)] or ["stdout", "stderr"]
+    found = {}
     for name in wanted:
         if name == "stdin":
-            data[name] = task_script(cluster, job, role or None)
+            found[name] = task_script(cluster, job, role or None).encode()
         else:
-            try:
-                data[name] = cluster.read_log(
-                    job, role or None, int(number or 0), stream=name, tail=args.tail
-                )
-            except UsageError as error:
-                error.hint = f"with -t {error.hint}"
-                raise
+            found[name] = _log(cluster, job, role or None, int(number or 0), name, args.tail)
     if args.save:
-        _save(args.save, peek_text(data))
-    return Result(data, View("text", write=peek_text, name="job"))
+        _save(args.save, b"".join(found.values()))
+    texts = {name: contents.decode("utf-8", "replace") for name, contents in found.items()}
+    return Result({"job": job, **texts}, View("text", write=peek_text, name="job"))
+
+
+def _log(cluster: Cluster, job: str, role: str | None, index: int, stream: str, tail: int | None) -> bytes:
+    from openpaisdk.errors import NotFoundError, UsageError
+
+    try:
+        return cluster.read_log_bytes(job, role, index, stream=stream, tail=tail)
+    except (NotFoundError, UsageError) as error:
+        error.hint = error.hint and error.hint.replace("name one: ", "name one with -t: ", 1)
+        raise
 
 
 def peek_text(data: dict[str, Any]) -> str:
@@ -125,7 +135,16 @@ def peek_text(data: dict[str, Any]) -> str:
     return "".join(text if text.endswith("\n") else text + "\n" for text in texts)
 
 
-def _save(path: str, text: str) -> None:
+def _refuse_folder(path: str) -> None:
+    from openpaisdk.errors import UsageError
+
+    if Path(path).expanduser().is_dir():
+        raise UsageError(
+            f"--save {path}: it is a folder", hint=f"name a file in it, such as {Path(path, 'log.txt')}"
+        )
+
+
+def _save(path: str, contents: bytes) -> None:
     from openpaisdk.storage import BytesSource, LocalStorage
 
-    LocalStorage().write(path, BytesSource(text.encode()), overwrite=True)
+    LocalStorage().write(path, BytesSource(contents), overwrite=True)

@@ -119,6 +119,23 @@ class Logs(Jobs):
 
         The role may be left out where the job has only one task.
         """
+        found = self.read_log_bytes(
+            name, role, index, stream=stream, job_attempt=job_attempt, attempt=attempt, tail=tail
+        )
+        return found.decode("utf-8", "replace")
+
+    def read_log_bytes(
+        self,
+        name: str,
+        role: str | None = None,
+        index: int = 0,
+        *,
+        stream: str = "stdout",
+        job_attempt: int | None = None,
+        attempt: int | None = None,
+        tail: int | None = None,
+    ) -> bytes:
+        """The same as the task wrote it, whether it is text or not."""
         ref = self._task(name, role, index, job_attempt)
         number = ref.attempt if attempt is None else attempt
         for last_try in (False, True):
@@ -142,34 +159,39 @@ class Logs(Jobs):
         raise AssertionError("unreachable")
 
     def _task(self, name: str, role: str | None, index: int, job_attempt: int | None) -> TaskRef:
-        refs = task_refs(self.job(name, None, job_attempt))
+        known = refs = task_refs(self.job(name, None, job_attempt))
         if role is not None:
             wanted = "".join(letter for letter in role.lower() if letter.isalnum())
-            refs = [ref for ref in refs if ref.role in (role, wanted) and ref.index == index]
+            refs = [ref for ref in known if ref.role in (role, wanted) and ref.index == index]
         if len(refs) == 1:
             return refs[0]
+        hint = "name one: " + ", ".join(ref.task for ref in known[:10])
         if refs:
-            raise UsageError(
-                f"{name!r} has {len(refs)} tasks",
-                hint="name one: " + ", ".join(ref.task for ref in refs[:10]),
-            )
+            raise UsageError(f"{name!r} has {len(refs)} tasks", hint=hint)
         shown = f"task {role}/{index}" if role is not None else "tasks"
+        if known:
+            raise NotFoundError(f"{name!r} has no {shown}", hint=hint, code="NoTaskLogError")
         raise NotFoundError(f"{name!r} has no {shown} yet", code="NoTaskLogError")
 
-    def _read(self, uri: str) -> str:
-        return log_text(self._fetch(uri, None))
+    def _read(self, uri: str) -> bytes:
+        return log_bytes(self._fetch(uri, None))
 
-    def _read_end(self, uri: str, lines: int) -> str:
+    def _read_end(self, uri: str, lines: int) -> bytes:
         if lines <= 0:
-            return ""
+            return b""
         size = max(lines * _BYTES_PER_LINE, 16384)
         while True:
-            response = self._fetch(uri, f"bytes=-{size}")
-            text = log_text(response)
-            rows = text.splitlines(keepends=True)
+            try:
+                response = self._fetch(uri, f"bytes=-{size}")
+            except OpenPAIError as error:
+                # An empty log has no end that could be sent.
+                if error.http_status == 416:
+                    return b""
+                raise
+            rows = log_bytes(response).splitlines(keepends=True)
             whole = response.status != 206 or len(response.body) < size
             if whole or len(rows) > lines:
-                return "".join(rows[-lines:])
+                return b"".join(rows[-lines:])
             size *= 4
 
     def _fetch(self, uri: str, span: str | None) -> Response:
@@ -187,6 +209,12 @@ def pick(places: list[dict[str, str]], stream: str) -> str | None:
     if found is None and len(places) == 1 and places[0]["name"] == "all":
         return places[0]["uri"]
     return found
+
+
+def log_bytes(response: Response) -> bytes:
+    """A log as it was written; of a web page, the part that is the log."""
+    is_page = "html" in response.headers.get("content-type", "")
+    return log_text(response).encode() if is_page else response.body
 
 
 def log_text(response: Response) -> str:

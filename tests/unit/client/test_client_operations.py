@@ -380,6 +380,7 @@ def test_every_public_method_is_in_the_table_or_has_its_own_tests():
         "job_path",
         "open",
         "read_log",
+        "read_log_bytes",
         "request",
         "ssh_info",
         "submit",

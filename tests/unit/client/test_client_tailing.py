@@ -342,8 +342,25 @@ def test_read_log(clock, takes_range):
     with pytest.raises(NotFoundError, match="no log 'stderr'") as caught:
         cluster.read_log("j", stream="stderr")
     assert caught.value.hint == "there are: stdout"
-    with pytest.raises(NotFoundError, match="no task worker/9"):
+    with pytest.raises(NotFoundError, match=r"no task worker/9$") as caught:
         cluster.read_log("j", "worker", 9)
+    assert caught.value.hint == "name one: worker/0"
+
+
+def test_the_bytes_of_a_log_are_not_changed(clock):
+    server = OpenPAI(clock)
+    server.write(b"a\xff\nb\xfe")
+    cluster = reader(server, clock)
+    assert cluster.read_log_bytes("j") == b"a\xff\nb\xfe"
+    assert cluster.read_log_bytes("j", tail=1) == b"b\xfe"
+    assert cluster.read_log("j", tail=1) == "b\ufffd"
+
+
+def test_the_end_of_an_empty_log_is_empty(clock):
+    server = OpenPAI(clock)
+    server.write(b"")
+    server.log = lambda path, headers: (416, {"content-range": "bytes */0"}, b"")
+    assert reader(server, clock).read_log("j", tail=2) == ""
 
 
 def test_read_log_lists_again_when_the_address_expired(clock):
