@@ -66,7 +66,7 @@ def download(
         os.makedirs(local, exist_ok=True)
     except OSError as error:
         raise translate(error, local) from error
-    run_all(_download_jobs(store, remote, local, todo, overwrite, told), workers)
+    run_all(_download_jobs(store, remote, local, todo, overwrite, told), workers, told)
     return told.summary()
 
 
@@ -125,6 +125,7 @@ def _fetch(store: Storage, remote: str, entry: Entry, target: str, overwrite: bo
         with open(part, "a+b") as file:
             file.seek(0)
             while block := file.read(1 << 20):
+                told.go_on()
                 digest.update(block)
             have = file.tell()
             told.add(have)

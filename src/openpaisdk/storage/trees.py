@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from threading import Lock
+from time import monotonic
 
 from openpaisdk.errors import NotFoundError, UsageError
 from openpaisdk.storage.contract import PART, Entry, FileSource
@@ -16,6 +18,8 @@ from openpaisdk.storage.local import LocalStorage, translate
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from queue import SimpleQueue
+    from threading import Thread
     from typing import Any
 
     from openpaisdk.storage.contract import Storage
@@ -26,6 +30,11 @@ WORKERS = 4
 SMALL = 256 << 10
 _PACK_BYTES = 4 << 20
 _PACK_FILES = 500
+_LAST_WORDS_SECONDS = 1.0
+
+
+class Stopped(BaseException):
+    """The transfer was stopped; ends a worker in the middle of a file, and no one else sees it."""
 
 
 class Progress:
@@ -34,16 +43,27 @@ class Progress:
     def __init__(self, show: Callable[[Progress], Any] | None = None) -> None:
         self._show = show
         self._lock = Lock()
+        self._stopped = False
         self.files = self.bytes = self.done_files = self.done_bytes = self.skipped = 0
 
     def add(self, size: int, files: int = 0, *, skipped: bool = False) -> None:
         """Count bytes and files that are done, or that were there already."""
+        self.go_on()
         with self._lock:
             self.done_bytes += size
             self.done_files += files
             self.skipped += files if skipped else 0
         if self._show is not None:
             self._show(self)
+
+    def stop(self) -> None:
+        """End the transfer: whoever works on it ends at the next block."""
+        self._stopped = True
+
+    def go_on(self) -> None:
+        """Nothing while the transfer is wanted, `Stopped` afterwards."""
+        if self._stopped:
+            raise Stopped
 
     def summary(self) -> dict[str, int]:
         """The outcome as commands return it."""
@@ -151,21 +171,55 @@ def grouped(items: list[Any], size: Callable[[Any], int]) -> Iterator[list[Any]]
         yield group
 
 
-def run_all(jobs: Iterable[Job], workers: int) -> None:
-    """Do all jobs; the first failure ends it once those under way are through."""
-    todo = list(jobs)
+def run_all(jobs: Iterable[Job], workers: int, told: Progress) -> None:
+    """Do all jobs; the first failure or Ctrl-C ends those under way too, within about a second."""
+    todo = deque(jobs)
     if workers < 2 or len(todo) < 2:
         for job in todo:
             job()
         return
-    from concurrent.futures import ThreadPoolExecutor
+    from queue import SimpleQueue
+    from threading import Thread
 
-    with ThreadPoolExecutor(min(workers, len(todo))) as pool:
-        futures = [pool.submit(job) for job in todo]
-        try:
-            for future in futures:
-                future.result()
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
+    ended: SimpleQueue[BaseException | None] = SimpleQueue()
+    # Daemons: one that waits for a silent server must not keep the program.
+    threads = [
+        Thread(target=_work, args=(todo, told, ended), daemon=True) for _ in range(min(workers, len(todo)))
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            failed = ended.get()
+            if failed is not None:
+                raise failed
+    except BaseException:
+        told.stop()
+        _wait_for_ends([thread for thread in threads if thread.ident is not None])
+        raise
+
+
+def _work(todo: deque[Job], told: Progress, ended: SimpleQueue[BaseException | None]) -> None:
+    try:
+        while (job := _next(todo)) is not None:
+            told.go_on()
+            job()
+    except Stopped:
+        ended.put(None)
+    except BaseException as error:  # noqa: BLE001 - raised again where the jobs were given
+        ended.put(error)
+    else:
+        ended.put(None)
+
+
+def _next(todo: deque[Job]) -> Job | None:
+    try:
+        return todo.popleft()
+    except IndexError:
+        return None
+
+
+def _wait_for_ends(threads: list[Thread]) -> None:
+    latest = monotonic() + _LAST_WORDS_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, latest - monotonic()))

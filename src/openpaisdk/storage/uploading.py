@@ -68,7 +68,7 @@ def upload(
             todo.append((name, source))
         else:
             told.add(source.size, 1, skipped=True)
-    run_all(_upload_jobs(store, remote, todo, overwrite, told), workers)
+    run_all(_upload_jobs(store, remote, todo, overwrite, told), workers, told)
     return told.summary()
 
 
@@ -113,6 +113,7 @@ class _Counted(FileSource):
     def blocks(self, offset: int, end: int) -> Iterator[bytes]:
         """The bytes from `offset` to `end`."""
         for block in super().blocks(offset, end):
+            self._told.go_on()
             if offset == self._hashed:
                 self._digest.update(block)
                 self._hashed += len(block)
