@@ -35,6 +35,7 @@ class Context:
         self.note = ""
         self._interrupted = False
         self._mid_line = False
+        self._last_stream = ""
 
     def cluster(self, alias: str | None = None) -> Cluster:
         """The cluster that was asked for with -a, or the default one; opened once."""
@@ -114,9 +115,12 @@ class Context:
             return
         self.clear_status()
         target = self.log_streams[1 if stream == "stderr" else 0]
+        if stream != self._last_stream:
+            self._end_line()  # on a screen both streams share the line
         target.write(text)
         target.flush()
         self._mid_line = not text.endswith("\n") and target.isatty()
+        self._last_stream = stream
 
     def _end_line(self) -> None:
         """A job that printed no line break at last must not have our words on its line."""

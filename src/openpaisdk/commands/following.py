@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from openpaisdk.commands.context import Context
     from openpaisdk.job import Job, Outcome
 
+LOOK_SECONDS = 10.0
+
 
 def see_to_the_end(job: Job, context: Context, *, show_log: bool) -> Outcome:
     """Follows or just waits; says how it ended. Ctrl-C leaves the job running and says so."""
@@ -24,15 +26,27 @@ def see_to_the_end(job: Job, context: Context, *, show_log: bool) -> Outcome:
                 if event.kind == "log":
                     context.write_log(write(record(event)), event.stream)
                 else:
+                    progress.attempt(event.attempt or 0)
                     progress.state(str(event.state).lower())
         else:
             progress.state("waiting")
-        found = job.wait()
+        found = _wait(job, progress)
     except KeyboardInterrupt:
         context.interrupted(goes_on(context, job.name))
         raise
     context.say(last_words(context, found))
     return found
+
+
+def _wait(job: Job, progress: Progress) -> Outcome:
+    """Wait for the end, telling of new attempts: a program that is killed is started again without end."""
+    from openpaisdk.core import WaitTimeout
+
+    while True:
+        try:
+            return job.wait(timeout=LOOK_SECONDS)
+        except WaitTimeout:
+            progress.attempt(int(job.detail()["jobStatus"].get("retries") or 0))
 
 
 def goes_on(context: Context, *names: str) -> str:
@@ -65,6 +79,14 @@ class Progress:
         self.name = name
         self.context = context
         self.steps = [context.note] if context.note else []
+        self._attempt = 0
+
+    def attempt(self, number: int) -> None:
+        """Told when the job is started again, counted from 0."""
+        if number > self._attempt:
+            self._attempt = number
+            why = self.context.then(f"opai job why {self.name}", f"opai job stop {self.name}")
+            self.context.say(f"{self.name}  starts again, attempt {number + 1}{why}")
 
     def state(self, word: str) -> None:
         if not self.steps or self.steps[-1] != word:

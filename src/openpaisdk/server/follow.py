@@ -13,6 +13,7 @@ from openpaisdk.server.logfiles import Tail
 from openpaisdk.server.rows import JobRow, TaskRow
 
 HEARTBEAT = 15.0
+LINE_SECONDS = 0.002  # in which a program that writes a line in pieces writes all of it
 PIECES_PER_TURN = 4  # of one log, before the others are looked at
 Key = tuple[int, str, int, int, str]
 
@@ -92,6 +93,8 @@ class JobFollower:
             await asyncio.wait_for(self._signal.wait(), HEARTBEAT)
         except asyncio.TimeoutError:
             return False
+        if self._dirty:
+            await asyncio.sleep(LINE_SECONDS)
         return True
 
     def _on_job(self) -> None:

@@ -6,11 +6,14 @@ import json
 import os
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from openpaisdk.cli.main import main
+from openpaisdk.commands import following
 from openpaisdk.commands.context import Context
+from openpaisdk.core import WaitTimeout
 from openpaisdk.engine import Engine
 from openpaisdk.errors import ConflictError, InvalidJobError, NotFoundError, QuotaError, UsageError
 from openpaisdk.job.words import install_lines
@@ -500,3 +503,24 @@ def test_genuine_exec_goes_by_ssh(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert main(["job", "exec", "one", "--", "echo", "a b"], genuine_engine) == 7
     assert (tmp_path / "words").read_text() == "-p 23660 root@10.0.0.5 -- echo 'a b'\n"
+
+
+def test_who_waits_is_told_of_every_new_attempt() -> None:
+    """A program that is killed is started again without end, and nothing else would be heard of it."""
+
+    class Killed:
+        name = "t"
+        asked = 0
+
+        def wait(self, timeout: float) -> str:
+            self.asked += 1
+            if self.asked < 4:
+                raise WaitTimeout("still running")
+            return "over"
+
+        def detail(self) -> dict[str, Any]:
+            return {"jobStatus": {"retries": self.asked // 2}}
+
+    talk = StringIO()
+    assert following._wait(Killed(), following.Progress("t", Context(talk=talk))) == "over"
+    assert talk.getvalue() == "t  starts again, attempt 2 · opai job why t · opai job stop t\n"

@@ -287,6 +287,18 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int = 50) -> tuple[C
     return Context(talk=screen, log=(screen, screen), terminal=True), screen
 
 
+def test_the_two_streams_of_a_job_do_not_share_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    context, screen = on_a_terminal(monkeypatch)
+    for text, stream in (
+        ("from step", "stdout"),
+        ("failed\n", "stderr"),
+        (" 0", "stdout"),
+        ("!\n", "stdout"),
+    ):
+        context.write_log(text, stream)
+    assert screen.getvalue() == "from step\nfailed\n 0!\n"
+
+
 def test_words_get_a_line_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also after a job that ended without a line break, and after `^C`."""
     context, screen = on_a_terminal(monkeypatch)

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -267,3 +268,54 @@ def test_errors_are_told_in_both_languages(address: str, session: requests.Sessi
     body = session.get(url(address, "/user/ann/gone", "GETFILESTATUS")).json()
     assert (body["code"], body["RemoteException"]["exception"]) == ("NotFoundError", "FileNotFoundException")
     assert json.dumps(body)
+
+
+def test_pipes_that_a_task_left_are_not_listed(address: str, data: Path, session: requests.Session) -> None:
+    folder = data / "files/user/ann/pipes"
+    session.put(url(address, "/user/ann/pipes", "MKDIRS"))
+    os.mkfifo(folder / "pipe")
+    (folder / "file").touch()
+    found = session.get(url(address, "/user/ann/pipes", "LISTSTATUS")).json()["FileStatuses"]["FileStatus"]
+    assert [status["pathSuffix"] for status in found] == ["file"]
+    assert session.delete(url(address, "/user/ann/pipes", "DELETE", recursive="true")).json()["boolean"]
+
+
+def test_a_receiver_that_goes_away_ends_the_reading(
+    address: str, data: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_home(address, data)
+    large = data / "files/user/ann/endless"
+    large.touch()
+    os.truncate(large, 1 << 40)
+    given, real = [], os.pread
+
+    def counted(fd: int, size: int, offset: int) -> bytes:
+        given.append(size)
+        return real(fd, size, offset)
+
+    monkeypatch.setattr(os, "pread", counted)
+    parts = urlsplit(url(address, "/user/ann/endless", "OPEN"))
+    with socket.create_connection((parts.hostname, parts.port), 20) as connection:
+        connection.sendall(
+            f"GET {parts.path}?{parts.query} HTTP/1.1\r\nHost: x\r\n"
+            "Authorization: Bearer ann-token\r\n\r\n".encode()
+        )
+        connection.recv(1 << 20)
+    deadline = time.monotonic() + 20
+    while (before := len(given)) == 0 or not settled(given, before):
+        assert time.monotonic() < deadline
+    large.unlink()
+    assert not [record for record in caplog.records if "socket.send" in record.getMessage()]
+
+
+def session_home(address: str, data: Path) -> None:
+    answer = requests.get(
+        url(address, "/", "GETHOMEDIRECTORY"), headers={"Authorization": "Bearer ann-token"}, timeout=20
+    )
+    assert answer.json()["Path"] == "/user/ann"
+
+
+def settled(given: list[int], before: int) -> bool:
+    """Whether nothing more was read for a moment."""
+    time.sleep(0.2)
+    return len(given) == before

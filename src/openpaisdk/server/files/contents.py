@@ -29,7 +29,7 @@ async def open_file(files: Files, disk: Disk, exchange: Exchange) -> None:
         if exchange.is_head or not length:
             await exchange.send({"type": "http.response.body", "body": b""})
         else:
-            await give(disk, fd, start, length, exchange.send)
+            await give(disk, fd, start, length, exchange.receive, exchange.send)
     finally:
         os.close(fd)
 

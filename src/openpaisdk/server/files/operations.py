@@ -15,6 +15,7 @@ from openpaisdk.server.files.digests import Digests
 from openpaisdk.server.files.paths import Area, Place
 from openpaisdk.server.files.usage import Quota, folder_usage
 
+_KINDS = (stat.S_IFREG, stat.S_IFDIR)
 _BLOCK_SIZE = 128 << 20
 
 
@@ -34,7 +35,7 @@ class Files:
         return _status("", found, place.owner)
 
     def listing(self, place: Place, user: str, *, admin: bool = False) -> list[dict[str, Any]]:
-        """What a folder holds, by name; a file is listed as itself. Homes of others are left out."""
+        """What a folder holds, by name; a file is listed as itself. Homes of others and pipes are left out."""
         if not stat.S_ISDIR(_lstat(place).st_mode):
             return [self.status(place)]
         found = []
@@ -48,7 +49,8 @@ class Files:
                     if place.real == self.area.root and entry.name not in ("user", "shared"):
                         continue
                     try:
-                        found.append(self._entry(place, entry, user, admin))
+                        if _is_kept(entry):
+                            found.append(self._entry(place, entry, user, admin))
                     except FileNotFoundError:
                         continue
         finally:
@@ -226,6 +228,11 @@ def _lstat(place: Place) -> os.stat_result:
         return os.lstat(place.real)
     except (FileNotFoundError, NotADirectoryError):
         raise NotFoundError(f"File does not exist: {place.logical}") from None
+
+
+def _is_kept(entry: os.DirEntry[str]) -> bool:
+    """Whether it is something that can be read: pipes and sockets that tasks leave cannot."""
+    return entry.is_symlink() or stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode) in _KINDS
 
 
 def _status(name: str, found: os.stat_result, owner: str) -> dict[str, Any]:

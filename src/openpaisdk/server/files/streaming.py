@@ -81,8 +81,22 @@ async def take(disk: Disk, pieces: AsyncIterator[bytes], sink: Sink, expected: i
     return total
 
 
-async def give(disk: Disk, fd: int, start: int, size: int, send: Send) -> None:
-    """Send a part of a file: at once while it is in memory, by threads as soon as the disk is slow."""
+async def give(disk: Disk, fd: int, start: int, size: int, receive: Receive, send: Send) -> None:
+    """Send a part of a file, as long as somebody is there to receive it."""
+    gone = asyncio.ensure_future(_gone(receive))
+    try:
+        await _give(disk, fd, start, size, gone, send)
+    finally:
+        gone.cancel()
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _give(disk: Disk, fd: int, start: int, size: int, gone: asyncio.Future[None], send: Send) -> None:
+    """At once while the file is in memory, by threads as soon as the disk is slow."""
     end = start + size
     threads = False
     while start < end:
@@ -95,6 +109,10 @@ async def give(disk: Disk, fd: int, start: int, size: int, send: Send) -> None:
             # The file was cut shorter while it was read: closing early tells the receiver.
             raise ConnectionAbortedError("the file became shorter while it was read")
         await send({"type": "http.response.body", "body": block, "more_body": start < end})
+        if start % BLOCK == 0:
+            await asyncio.sleep(0)  # sending does not fail when the receiver went away
+            if gone.done():
+                raise ConnectionAbortedError("the receiver went away in mid-transfer")
 
 
 def content_length(scope: Scope) -> int | None:
