@@ -6,7 +6,7 @@ import sys
 import time
 
 from .checkpoints import Checkpoints
-from .place import Place
+from .place import PLACES, Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Runtime:
         """Decorator: calls the function at `event`, only in this role, index or place, or `when(runtime)`."""
         if event not in EVENTS:
             raise ValueError("unknown event {!r}; the events are: {}".format(event, ", ".join(EVENTS)))
+        _require_known(index, place)
 
         def register(function):  # type: ignore[no-untyped-def]
             if self._applies(role, index, place, when):
@@ -85,8 +86,11 @@ class Runtime:
 
     @property
     def checkpoints(self) -> Checkpoints:
-        """The published checkpoints of this task; a retried or preempted task finds the same ones."""
-        root = self.place.output_dir or self._environ.get("TMPDIR") or "/tmp"
+        """The published checkpoints of this task; a retried or preempted task finds the same ones.
+
+        Outside a job they are below the current folder, so that no other program takes them for its own.
+        """
+        root = self.place.output_dir or os.getcwd()
         return Checkpoints(
             os.path.join(root, ".checkpoints", "{}-{}".format(self.place.role or "local", self.place.index))
         )
@@ -176,6 +180,18 @@ class Runtime:
     def _unregister(self) -> None:
         if self._registration() and os.path.exists(self._registration()):
             os.unlink(self._registration())
+
+
+def _require_known(index: object, place: object) -> None:
+    """A condition that can never hold is a mistake."""
+    for wanted in _as_list(index):
+        if wanted is not None and not (hasattr(wanted, "__index__") and int(wanted) >= 0):
+            raise ValueError(
+                "index {!r} is not that of a task; indexes are numbers: 0, 1, 2 ...".format(wanted)
+            )
+    for wanted in _as_list(place):
+        if wanted is not None and wanted not in PLACES:
+            raise ValueError("unknown place {!r}; the places are: {}".format(wanted, ", ".join(PLACES)))
 
 
 def _as_list(value: object) -> "list[object]":

@@ -1,8 +1,7 @@
 """Cells for some places only: `%%only batch` at the head of a cell, in notebooks and scripts made of them."""
 
-from .place import BATCH, INTERACTIVE, LOCAL, current
+from .place import PLACES, current
 
-PLACES = (LOCAL, INTERACTIVE, BATCH)
 HEAD = "%%only"
 
 

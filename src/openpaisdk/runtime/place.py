@@ -3,6 +3,7 @@
 import os
 
 LOCAL, INTERACTIVE, BATCH = "local", "interactive", "batch"
+PLACES = (LOCAL, INTERACTIVE, BATCH)
 
 
 class Peer:

@@ -85,6 +85,21 @@ def test_unknown_event_names_the_known_ones() -> None:
         Runtime({}).on("begin")
 
 
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ({"place": "moon"}, r"unknown place 'moon'; the places are: local, interactive, batch"),
+        ({"place": ["batch", "moon"]}, "unknown place 'moon'"),
+        ({"index": "a"}, r"index 'a' is not that of a task; indexes are numbers: 0, 1, 2 \.\.\."),
+        ({"index": "1"}, "index '1' is not"),
+        ({"index": [0, -1]}, "index -1 is not"),
+    ],
+)
+def test_a_condition_that_never_holds_is_refused(condition: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Runtime({}).on("start", **condition)
+
+
 def test_generated_commands_run_where_no_callback_replaces_them(tmp_path: Path) -> None:
     (tmp_path / "pre.sh").write_text(f"echo pre >> {tmp_path}/seen\n")
     (tmp_path / "post.sh").write_text(f"echo post >> {tmp_path}/seen\n")
@@ -128,6 +143,15 @@ def test_checkpoints_are_published_whole_and_found_again(tmp_path: Path) -> None
     assert len(os.listdir(tmp_path / ".checkpoints" / "worker-1")) == 2
     with pytest.raises(FileNotFoundError, match="nowhere"):
         Runtime(environ).checkpoints.publish("nowhere")
+
+
+def test_outside_a_job_checkpoints_are_below_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Runtime({"TMPDIR": "/elsewhere"}).checkpoints.folder == str(tmp_path / ".checkpoints" / "local-0")
+    chosen = Runtime({"PAI_SDK_JOB_OUTPUT_DIR": "/chosen"})
+    assert chosen.checkpoints.folder == "/chosen/.checkpoints/local-0"
 
 
 def test_logging_is_kept_with_levels(tmp_path: Path) -> None:
