@@ -35,7 +35,7 @@ class Files:
         return _status("", found, place.owner)
 
     def listing(self, place: Place, user: str, *, admin: bool = False) -> list[dict[str, Any]]:
-        """What a folder holds, by name; a file is listed as itself. Homes of others and pipes are left out."""
+        """What a folder holds, by name; a file is listed as itself. Not homes of others, nor pipes."""
         if not stat.S_ISDIR(_lstat(place).st_mode):
             return [self.status(place)]
         found = []
