@@ -83,12 +83,13 @@ def note_runtime_options(job: JobSpec, args: Namespace) -> None:
 
 
 def sub_run(args: Namespace, context: Context) -> Result:
-    from openpaisdk.commands.sources import ship_sources
+    from openpaisdk.commands.sources import require_one_choice, ship_sources
 
+    require_one_choice(args)
     job = job_from_words(args)
     require_valid_jobs([job])
     if not args.dry_run:
-        ship_sources(job, args, context)
+        ship_sources(job, args, context, named=bool(args.job_name))
     return submit_result(submit_jobs([job], args, context)[0], args)
 
 

@@ -78,9 +78,8 @@ def _submit_draft(args: Namespace, context: Context) -> Result:
     if not args.dry_run:
         if draft["cluster"] and not args.cluster_alias:
             context.alias = draft["cluster"]
-        ship_sources(
-            job, Options(source=draft["sources"], no_source=not draft["sources"], source_limit=None), context
-        )
+        choice = Options(source=draft["sources"], no_source=not draft["sources"], source_limit=None)
+        ship_sources(job, choice, context, named=not args.unique)
         dump_config(job)
     records = submit_jobs([job], args, context)
     if not args.dry_run:

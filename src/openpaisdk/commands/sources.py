@@ -32,13 +32,36 @@ def source_options(parser: ArgumentParser) -> None:
     parser.add_argument("--source-limit", type=float, metavar="MB", help="most code to send along (300)")
 
 
-def ship_sources(job: Job, args: Namespace, context: Context) -> None:
-    """Sends the files that `-s` names (the current folder without it) and notes them in the job."""
+def require_one_choice(args: Namespace) -> None:
+    """Code is either named or left at home."""
+    if args.no_source and args.source:
+        from openpaisdk.errors import UsageError
+
+        raise UsageError(
+            f"--no-source and -s {args.source[0]} exclude each other", hint="leave one of the two out"
+        )
+
+
+def ship_sources(job: Job, args: Namespace, context: Context, *, named: bool) -> None:
+    """Sends the files that `-s` names (the current folder without it) and notes them in the job.
+
+    A name that a person chose (`named`) may be taken, which is looked up before anything goes out.
+    """
     if args.no_source:
         return
+    try:
+        _ship(job, args, context, named)
+    except KeyboardInterrupt:
+        context.interrupted("stopped; nothing was submitted")
+        raise
+
+
+def _ship(job: Job, args: Namespace, context: Context, named: bool) -> None:
     from openpaisdk.job.code import send_code
 
     def show_plan(plan: Plan) -> None:
+        if named and plan.files:
+            _refuse_taken(job.name, context)
         context.note = f"code {number(plan.files, 'file')}, {file_size(plan.bytes)}"
         context.status(f"{job.name}  {context.note}")
 
@@ -59,6 +82,22 @@ def ship_sources(job: Job, args: Namespace, context: Context) -> None:
     context.note = ""
     if not args.source and _misses_its_files(job):
         context.say("the home folder is never sent as a whole, so no code goes along; name files with -s")
+
+
+def _refuse_taken(name: str, context: Context) -> None:
+    """The server would say the same, but only after all the code has been sent."""
+    from openpaisdk.errors import ConflictError, NotFoundError
+
+    cluster = context.cluster()
+    try:
+        cluster.job(name)
+    except NotFoundError:
+        return
+    raise ConflictError(
+        f"Job {cluster.user}~{name} already exists.",
+        code="ConflictJobError",
+        hint="names are used once, even by finished jobs; choose another with -j",
+    )
 
 
 def _misses_its_files(job: Job) -> bool:

@@ -35,9 +35,15 @@ _STARTERS = (
 
 def command_text(command: str | Sequence[str]) -> str:
     """One string is shell text as it stands; several words are quoted so that they arrive as typed."""
-    if isinstance(command, str):
-        return command
-    return command[0] if len(command) == 1 else shlex.join(command)
+    words = [command] if isinstance(command, str) else command
+    text = words[0] if len(words) == 1 else shlex.join(words)
+    if not text.strip():
+        from openpaisdk.errors import UsageError
+
+        raise UsageError(
+            f"the command {text!r} is empty", hint="give the words to run, such as python train.py"
+        )
+    return text
 
 
 def name_stem(command: str) -> str:

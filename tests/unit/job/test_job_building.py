@@ -98,7 +98,7 @@ def test_name_stem(command: str, stem: str) -> None:
 
 @given(st.text(max_size=60))
 def test_any_command_gives_a_valid_name(command: str) -> None:
-    job = Job.from_command(command or "x")
+    job = Job.from_command(command if command.strip() else "x")
     assert not [problem for problem in job.check() if problem.path == "name"]
 
 
@@ -147,3 +147,9 @@ def test_from_v1_file(tmp_path: Path) -> None:
 def test_bad_numbers_are_refused() -> None:
     with pytest.raises(UsageError, match="gpu: expected a whole number"):
         Job("x").task_role("worker", "ls", gpu="many")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("command", ["", "  \n", [], [""], ["   "]])
+def test_an_empty_command_is_refused(command: str | list[str]) -> None:
+    with pytest.raises(UsageError, match="is empty"):
+        Job.from_command(command)
