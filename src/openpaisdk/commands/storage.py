@@ -95,7 +95,7 @@ def upload_run(args: Namespace, context: Context) -> Result:
         outcome = upload(
             store,
             args.local,
-            path,
+            _as_folder(path) if args.remote.endswith("/") else path,
             overwrite=args.overwrite,
             ignore=not args.no_ignore,
             workers=_workers(args),
@@ -103,6 +103,10 @@ def upload_run(args: Namespace, context: Context) -> Result:
         )
     context.say(outcome_words(outcome))
     return Result({"from": args.local, "to": path, **outcome}, View("nothing"))
+
+
+def _as_folder(path: str) -> str:
+    return path.rstrip("/") + "/"
 
 
 def download_arguments(parser: ArgumentParser) -> None:

@@ -6,6 +6,7 @@ Paths are text with `/`. Every call blocks. A file that is being written has its
 from __future__ import annotations
 
 import os
+import stat
 
 from openpaisdk.errors import NotFoundError, UsageError
 
@@ -115,6 +116,11 @@ class FileSource(Source):
             found = os.stat(path)  # noqa: PTH116 - one call of many
         except FileNotFoundError:
             raise NotFoundError(f"there is no file {path}") from None
+        if not stat.S_ISREG(found.st_mode):
+            raise UsageError(
+                f"{path} is {_kind_words(found.st_mode)}, not a file",
+                hint="write what it gives to a file, and send that",
+            )
         self.size = found.st_size
         self.modified = found.st_mtime
         self.key = sha256(f"{found.st_size} {found.st_mtime_ns} {found.st_ino}".encode()).hexdigest()[:16]
@@ -134,6 +140,25 @@ class FileSource(Source):
                     yield block
         except PermissionError:
             raise UsageError(f"{self.path} cannot be read: permission denied") from None
+
+
+def _kind_words(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    if stat.S_ISFIFO(mode):
+        return "a pipe"
+    return "a socket" if stat.S_ISSOCK(mode) else "a device"
+
+
+def readable_name(name: str, path: str) -> str:
+    """A name that storages can keep, which is text in UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            f"{path!r}: the name is not in UTF-8, which storages need", hint="rename it"
+        ) from None
+    return name
 
 
 def same_start(stored: Iterator[bytes], source: Source, size: int) -> bool:
@@ -171,5 +196,5 @@ def part_name(path: str, key: str) -> str:
     """The name that a file has while it is not whole."""
     folder, slash, name = path.rpartition("/")
     # Names have at most 255 bytes: a long one is cut, and the key still tells it apart.
-    short = name.encode()[:180].decode("utf-8", "ignore")
+    short = name.encode("utf-8", "surrogateescape")[:180].decode("utf-8", "ignore")
     return f"{folder}{slash}.{short}.{key}{PART}"

@@ -1,7 +1,7 @@
 """Files and folders of a storage to this machine: in parallel, checked, and resumable."""
 
 # Thousands of files: pathlib costs more than the work itself.
-# ruff: noqa: PTH103, PTH105, PTH108, PTH112, PTH118, PTH120, PTH123
+# ruff: noqa: PTH105, PTH108, PTH112, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 
 from openpaisdk.errors import ServerError
 from openpaisdk.storage.contract import Crc, Entry, part_name
-from openpaisdk.storage.local import publish_new, taken, translate
+from openpaisdk.storage.local import make_folder, not_a_folder, publish_new, taken, translate
 from openpaisdk.storage.trees import (
     SMALL,
     WORKERS,
@@ -44,13 +44,15 @@ def download(
     told = progress or Progress()
     found = store.stat(remote)
     if not found.is_folder:
-        target = os.path.join(local, safe_name(found.name)) if os.path.isdir(local) else local
+        target = os.path.join(local, safe_name(found.name)) if _means_folder(local) else local
         told.files, told.bytes = 1, found.size
         if same_as_remote(store, remote, found, target):
             told.add(found.size, 1, skipped=True)
         else:
             _fetch(store, remote, found, target, overwrite, told)
         return told.summary()
+    if os.path.lexists(local) and not os.path.isdir(local):
+        raise not_a_folder(local)
     files = [(name, entry) for name, entry in remote_files(store, remote) if only is None or only(name)]
     told.files, told.bytes = len(files), sum(entry.size for _, entry in files)
     todo: list[tuple[str, Entry]] = []
@@ -63,11 +65,15 @@ def download(
         else:
             todo.append((name, entry))
     try:
-        os.makedirs(local, exist_ok=True)
+        make_folder(local)
     except OSError as error:
         raise translate(error, local) from error
     run_all(_download_jobs(store, remote, local, todo, overwrite, told), workers, told)
     return told.summary()
+
+
+def _means_folder(local: str) -> bool:
+    return local.endswith(("/", os.sep)) or os.path.isdir(local)
 
 
 def _download_jobs(
@@ -107,7 +113,7 @@ def _fetch_pack(
 def _place(target: str, contents: bytes, entry: Entry, overwrite: bool) -> None:
     part = part_name(target, _key(entry))
     try:
-        os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+        make_folder(os.path.dirname(target))
         with open(part, "wb") as file:
             file.write(contents)
         _publish(part, target, entry, overwrite)
@@ -121,7 +127,7 @@ def _fetch(store: Storage, remote: str, entry: Entry, target: str, overwrite: bo
     part = part_name(target, _key(entry))
     digest = Crc()
     try:
-        os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+        make_folder(os.path.dirname(target))
         with open(part, "a+b") as file:
             file.seek(0)
             while block := file.read(1 << 20):

@@ -64,7 +64,7 @@ class LocalStorage:
         try:
             if os.path.isdir(real) or (os.path.lexists(real) and not overwrite):
                 raise taken(path)
-            os.makedirs(os.path.dirname(real), exist_ok=True)
+            make_folder(os.path.dirname(real))
             self._fill(part, source)
             if overwrite:
                 os.replace(part, real)
@@ -148,17 +148,35 @@ def taken(path: str) -> ConflictError:
     return ConflictError(f"{path} already exists", hint="replace it with --overwrite, or use another name")
 
 
+def make_folder(path: str) -> None:
+    """Make a folder of this machine and those above it; already there is fine."""
+    try:
+        os.makedirs(path or ".", exist_ok=True)
+    except FileExistsError:
+        raise not_a_folder(path) from None
+
+
+def not_a_folder(path: str) -> ConflictError:
+    """A file has the name that a folder needs."""
+    return ConflictError(f"{path} is a file, not a folder", hint="name a folder, or move the file away")
+
+
 def translate(error: OSError, path: str) -> OpenPAIError:
     """An error of the operating system in our words."""
     if isinstance(error, FileNotFoundError):
         return NotFoundError(f"there is no {path}")
     if isinstance(error, NotADirectoryError):
-        return ConflictError(f"{path}: a part of the path is a file, not a folder")
+        return ConflictError(
+            f"{path}: a part of the path is a file, not a folder",
+            hint="name a folder, or move the file away",
+        )
     if isinstance(error, PermissionError):
         return AccessError(f"{path}: permission denied")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return QuotaError(f"{path}: the disk is full", hint="make room; the same command again goes on")
-    if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+    if isinstance(error, FileExistsError):
+        return taken(path)
+    if error.errno == errno.ENOTEMPTY:
         return ConflictError(f"{path} is not empty", hint="delete all of it with --recursive")
     return UsageError(f"{path}: {error.strerror or error}")
 

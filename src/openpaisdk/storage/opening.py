@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from openpaisdk.errors import NotFoundError, UsageError
+from openpaisdk.storage.contract import readable_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def open_storage(address: str = "", cluster: Any = None) -> tuple[Storage, str]:
     scheme, mark, rest = address.partition("://")
     if mark:
         return _by_scheme(scheme.lower(), rest, address, cluster)
+    readable_name(address, address)
     found = cluster() if callable(cluster) else cluster
     if found is None:
         raise UsageError(
@@ -40,11 +42,11 @@ def _by_scheme(scheme: str, rest: str, address: str, cluster: Any) -> tuple[Stor
 
         return LocalStorage("/"), "/" + rest.lstrip("/")
     if scheme in ("hdfs", "webhdfs", "swebhdfs", "http", "https"):
-        place, _, path = rest.partition("/")
+        place, _, path = readable_name(rest, address).partition("/")
         return _hdfs(scheme, place, path, cluster)
     from openpaisdk.storage.elsewhere import FsspecStorage
 
-    return FsspecStorage(address), ""
+    return FsspecStorage(readable_name(address, address)), ""
 
 
 def _hdfs(scheme: str, place: str, path: str, cluster: Any) -> tuple[Storage, str]:

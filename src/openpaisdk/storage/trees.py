@@ -11,7 +11,7 @@ from threading import Lock
 from time import monotonic
 
 from openpaisdk.errors import NotFoundError, UsageError
-from openpaisdk.storage.contract import PART, Entry, FileSource
+from openpaisdk.storage.contract import PART, Entry, FileSource, readable_name
 from openpaisdk.storage.ignore import Ignoring, is_environment
 from openpaisdk.storage.local import LocalStorage, translate
 
@@ -98,6 +98,8 @@ def local_files(folder: str, name: str, rules: Ignoring | None) -> Iterator[tupl
         is_folder = entry.is_dir(follow_symlinks=False)
         if rules is not None and rules.leaves_out(entry.name, is_folder):
             continue
+        if is_folder or entry.is_file():
+            readable_name(entry.name, entry.path)
         if is_folder:
             if rules is None or not is_environment(entry.path):
                 below = rules.below(entry.path, entry.name) if rules is not None else None

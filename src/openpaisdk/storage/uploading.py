@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from openpaisdk.errors import NotFoundError, ServerError
-from openpaisdk.storage.contract import Crc, Entry, FileSource
+from openpaisdk.storage.contract import Crc, Entry, FileSource, readable_name
 from openpaisdk.storage.ignore import rules_for
 from openpaisdk.storage.local import taken
 from openpaisdk.storage.trees import (
@@ -50,8 +50,8 @@ def upload(
     if not os.path.isdir(local):
         source = FileSource(local)
         told.files, told.bytes = 1, source.size
-        if is_folder_there(store, remote):
-            remote = f"{remote.rstrip('/')}/{os.path.basename(local)}"
+        if remote.endswith("/") or is_folder_there(store, remote):
+            remote = f"{remote.rstrip('/')}/{readable_name(os.path.basename(local), local)}"
         present = stat_or_none(store, remote)
         _send_one(store, source, remote, present, overwrite, told)
         return told.summary()
