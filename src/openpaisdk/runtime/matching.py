@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MOST_FILES = 100000
+NO_FILE = "{}: no file fits"
 
 
 def matches(patterns: "Sequence[str]", work: str) -> "tuple[dict[str, str], list[str]]":
@@ -24,7 +25,7 @@ def matches(patterns: "Sequence[str]", work: str) -> "tuple[dict[str, str], list
             continue
         fitting = dict(islice(_expand(root, "", parts), MOST_FILES))
         if not fitting:
-            problems.append("{}: no file fits".format(pattern))
+            problems.append(NO_FILE.format(pattern))
         elif len(fitting) == MOST_FILES:
             problems.append("{}: only the first {:,} files that fit are saved".format(pattern, MOST_FILES))
         for name, real in fitting.items():
@@ -33,6 +34,12 @@ def matches(patterns: "Sequence[str]", work: str) -> "tuple[dict[str, str], list
             else:
                 problems.append("{}: it is a link that leads out of the working folder".format(name))
     return found, problems
+
+
+def unmatched(patterns: "Sequence[str]", problems: "Sequence[str]") -> "list[str]":
+    """The lines that tell of patterns which no file fits, for the log of the task."""
+    missed = [pattern for pattern in patterns if NO_FILE.format(pattern) in problems]
+    return ["opai: --save {!r} matched no file\n".format(pattern) for pattern in missed]
 
 
 def _expand(root: str, name: str, parts: "list[str]") -> "Iterator[tuple[str, str]]":

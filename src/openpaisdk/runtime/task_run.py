@@ -16,7 +16,7 @@ import tarfile
 import threading
 
 from .hdfs import Hdfs, StorageError
-from .matching import matches
+from .matching import NO_FILE, matches, unmatched
 from .place import Place
 from .remote import CHECKPOINTS, Mirror, fetch_code, files_below, require_inside, say, send_files
 
@@ -113,12 +113,16 @@ class Task:
         """Send outputs to the workspace; in words what could not be sent."""
         for name in PASSED_ON:
             signal.signal(getattr(signal, name), signal.SIG_IGN)
-        found, problems = matches(self.config.get("save") or [], self.work)
+        patterns = self.config.get("save") or []
+        found, problems = matches(patterns, self.work)
+        missed = [NO_FILE.format(pattern) for pattern in patterns]
         for problem in problems:
-            say("not saved: " + problem)
+            if problem not in missed:
+                say("not saved: " + problem)
         files = dict(files_below(self.output, CHECKPOINTS))
         apart = "{}-{}/".format(self.place.role, self.place.index) if self.config.get("apart") else ""
         files.update({apart + name: os.path.join(self.work, real) for name, real in found.items()})
+        sys.stderr.write("".join(unmatched(patterns, problems)))
         if not self.hdfs:
             if files:
                 say("{} outputs are lost: this cluster has no workspace storage".format(len(files)))

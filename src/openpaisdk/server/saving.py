@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from openpaisdk.errors import QuotaError
+from openpaisdk.launchers.folder import TaskFolder, read_plain
 from openpaisdk.protocol import totals
-from openpaisdk.runtime.matching import matches
+from openpaisdk.runtime.matching import matches, unmatched
 from openpaisdk.scheduler import TaskRef
 from openpaisdk.server.files.usage import Quota
 from openpaisdk.server.jobs import JobStore
@@ -26,6 +27,7 @@ from openpaisdk.server.settings import Settings
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LOG = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _BLOCK = 8 << 20
 MOST_PROBLEMS = 5
 REMEMBERED = 4096
@@ -79,8 +81,14 @@ class Savings:
         if wanted.apart:
             target /= f"{ref.role}-{ref.index}"
         home = settings.files / "user" / job.user
-        work = folder / "work"
-        return lambda: save(wanted.patterns, work, settings.files, target, quota=self._quota, home=home)
+
+        def keep() -> Saved:
+            work = folder / "work"
+            saved = save(wanted.patterns, work, settings.files, target, quota=self._quota, home=home)
+            tell(folder, unmatched(wanted.patterns, saved.problems))
+            return saved
+
+        return keep
 
 
 def describe(saved: Saved) -> tuple[str, str, str]:
@@ -93,6 +101,31 @@ def describe(saved: Saved) -> tuple[str, str, str]:
     text = f"{count}; not kept: {shown}{f' and {more} more' if more > 0 else ''}"
     # File names are bytes, and not all of them are text.
     return "Warning", "OutputsNotSaved", text.encode("utf-8", "replace").decode()
+
+
+def tell(folder: Path, lines: list[str]) -> None:
+    """End the stderr of a task that succeeded with these lines; a task that failed has other troubles."""
+    ended = TaskFolder(str(folder)).recorded_exit()
+    if not lines or ended is None or ended.code != 0:
+        return
+    text = "".join(lines).encode("utf-8", "replace")
+    # What cannot be told here is still told by the event.
+    with suppress(OSError):
+        log = os.open(folder / "stderr", _LOG)
+        try:
+            found = os.fstat(log)
+            if stat.S_ISREG(found.st_mode):
+                end = read_plain(str(folder / "stderr"), max(0, found.st_size - len(text)))
+                os.write(log, _addition(end, text))
+        finally:
+            os.close(log)
+
+
+def _addition(end: bytes, text: bytes) -> bytes:
+    """What to add to a log that ends like this; nothing where a server that died meanwhile has told it."""
+    if end == text:
+        return b""
+    return text if not end or end.endswith(b"\n") else b"\n" + text
 
 
 def wanted_by(spec: Mapping[str, Any]) -> Wanted:

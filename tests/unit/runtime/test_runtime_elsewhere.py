@@ -228,7 +228,7 @@ def test_outputs_reach_the_workspace_however_it_ends(stored: Elsewhere, end: str
     job = Job.from_command(command).save_outputs("models/*.pt", "missing").submit(stored.cluster)
     exit_code, _, err = stored.run(job)
     assert exit_code == {"true": 0, "exit 3": 3}.get(end, 137)
-    assert "not saved: missing: no file fits" in err and "2 of 2 outputs saved" in err
+    assert "opai: --save 'missing' matched no file\n" in err and "2 of 2 outputs saved" in err
     assert [name for name, _ in list_outputs(stored.cluster, job.name)] == ["models/a.pt", "result"]
 
 

@@ -162,6 +162,32 @@ def test_names_that_are_not_text_do_not_break_the_event(task: Task) -> None:
     describe(task.save("*.pt"))[2].encode("utf-8")
 
 
+def ended(folder: Path, code: int = 0) -> Path:
+    (folder / "exit").write_text(f"{code} 0\n")
+    return folder
+
+
+def test_the_log_is_told_once_even_by_two_servers(tmp_path: Path) -> None:
+    (tmp_path / "stderr").write_text("warn")
+    for _ in range(2):
+        saving.tell(ended(tmp_path), ["opai: a\n", "opai: b\n"])
+    assert (tmp_path / "stderr").read_text() == "warn\nopai: a\nopai: b\n"
+
+
+def test_a_task_that_failed_or_whose_end_is_unknown_is_told_nothing(tmp_path: Path) -> None:
+    (tmp_path / "stderr").write_text("")
+    saving.tell(tmp_path, ["opai: a\n"])
+    saving.tell(ended(tmp_path, 3), ["opai: a\n"])
+    assert (tmp_path / "stderr").read_text() == ""
+
+
+def test_a_log_that_became_a_link_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("")
+    (tmp_path / "stderr").symlink_to("elsewhere")
+    saving.tell(ended(tmp_path), ["opai: a\n"])
+    assert (tmp_path / "elsewhere").read_text() == ""
+
+
 def test_folders_of_their_own_only_for_several_tasks() -> None:
     role = {"resourcePerInstance": {"gpu": 0}, "instances": 1}
     ours = {"openpaisdk": {"save": ["a", 3, "b"]}}

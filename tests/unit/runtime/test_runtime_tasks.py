@@ -182,6 +182,23 @@ def test_several_tasks_have_folders_of_their_own(server: ServerProcess) -> None:
     assert [event["type"] for event in events if event["reason"] == "OutputsNotSaved"] == ["Warning"] * 2
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("printf no-end >&2", ["no-end", "opai: --save 'modles/*.pt' matched no file"]),
+        ("true", ["opai: --save 'modles/*.pt' matched no file"]),
+        ("exit 3", []),
+    ],
+)
+def test_a_pattern_that_matched_nothing_is_told_at_the_end_of_stderr(
+    server: ServerProcess, command: str, said: list[str]
+) -> None:
+    job = Job.from_command(f"touch kept; {command}").save_outputs("modles/*.pt", "kept")
+    run(server, job)
+    assert server.cluster().read_log(job.name, stream="stderr").splitlines() == said
+    assert outputs(server, job) == {"kept": ""}
+
+
 LISTENING = """
     import time
     from openpai.runtime import Runtime
