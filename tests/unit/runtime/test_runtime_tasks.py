@@ -182,6 +182,27 @@ def test_several_tasks_have_folders_of_their_own(server: ServerProcess) -> None:
     assert [event["type"] for event in events if event["reason"] == "OutputsNotSaved"] == ["Warning"] * 2
 
 
+def test_all_tasks_share_the_output_folder(server: ServerProcess) -> None:
+    job = Job.from_command("echo x > $PAI_SDK_JOB_OUTPUT_DIR/part-$PAI_TASK_INDEX", instances=2, cpu=0)
+    run(server, job)
+    assert outputs(server, job) == {"part-0": "x\n", "part-1": "x\n"}
+
+
+@pytest.mark.parametrize(
+    ("command", "state"),
+    [
+        ("false; true", "FAILED"),
+        ("echo $GONE", "FAILED"),
+        ("false | true", "FAILED"),
+        ("echo ${GONE:-}", "SUCCEEDED"),
+    ],
+)
+def test_commands_run_with_the_options_that_the_page_names(
+    server: ServerProcess, command: str, state: str
+) -> None:
+    assert run(server, Job.from_command(command)).state == state
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [
