@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from threading import local
 
 from openpaisdk.errors import AccessError, NotFoundError, OpenPAIError, UnavailableError, UsageError
@@ -31,6 +32,7 @@ EXTRAS = {
 PACKAGES = {"oss": "ossfs", "hf": "huggingface_hub"}
 # Kinds whose files can be added to, so that a broken transfer of one file goes on.
 _GROWING = ("sftp", "ssh", "file", "local", "memory")
+_HOSTED = ("sftp", "ssh", "smb")
 
 
 class FsspecStorage:
@@ -42,20 +44,23 @@ class FsspecStorage:
         try:
             import fsspec  # type: ignore[import-untyped,unused-ignore]
         except ImportError:
-            raise _missing(self.protocol) from None
+            raise _missing(self.protocol, address) from None
         find: Any = fsspec.core.url_to_fs
         self._open: Callable[[], Any] = lambda: find(address, **options)
         self._threads = local()
         try:
             self._threads.fs, self.root = self._open()
-        except ImportError:
-            raise _missing(self.protocol) from None
+        except ImportError as error:
+            raise _missing(self.protocol, address, str(error)) from None
         except ValueError as error:
-            raise UsageError(
-                f"{self.address}: {error}",
-                hint=f"known are hdfs, webhdfs, file, {', '.join(sorted(EXTRAS))} and what else fsspec names",
-            ) from None
+            if "not known" in str(error):
+                raise unknown(self.address) from None
+            raise UsageError(f"{self.address}: {error}", hint="check how the address is written") from None
         except Exception as error:
+            if (isinstance(error, TypeError) or self.protocol in _HOSTED) and not _host(rest):
+                raise UsageError(
+                    f"{self.address} names no host", hint=f"write {self.protocol}://HOST/PATH"
+                ) from None
             raise _translate(error, self.address) from error
 
     @property
@@ -162,7 +167,7 @@ class FsspecStorage:
             return False
         if self._try(self._fs.isdir, path, real) and not recursive:
             if self._try(self._fs.ls, path, real, detail=False):
-                raise translate(OSError(39, "not empty"), path)
+                raise translate(OSError(errno.ENOTEMPTY, "not empty"), path)
             self._try(self._fs.rmdir, path, real)
         else:
             self._try(self._fs.rm, path, real, recursive=recursive)
@@ -180,21 +185,46 @@ class FsspecStorage:
         return True
 
 
-def _missing(protocol: str) -> UsageError:
-    if protocol in EXTRAS:
-        wanted = f"'openpaisdk[{EXTRAS[protocol]}]'"
-    else:
-        wanted = " ".join(["fsspec", *([PACKAGES[protocol]] if protocol in PACKAGES else [])])
+def _host(rest: str) -> str:
+    return rest.partition("/")[0].rpartition("@")[2].partition(":")[0]
+
+
+def unknown(address: str) -> UsageError:
+    """Nobody knows what the address means."""
+    known = ", ".join(["file", "hdfs", "webhdfs", *sorted({*EXTRAS, *PACKAGES})])
     return UsageError(
-        f"{protocol}:// storages are not installed here", hint=f"install them with `pip install {wanted}`"
+        f"{address}: unknown kind of address",
+        hint=f"known are {known}, and what else fsspec knows where it is installed",
     )
+
+
+def _missing(protocol: str, address: str, said: str = "") -> UsageError:
+    if protocol in EXTRAS:
+        hint = f"install them with `pip install 'openpaisdk[{EXTRAS[protocol]}]'`"
+    elif protocol in PACKAGES:
+        hint = f"install them with `pip install fsspec {PACKAGES[protocol]}`"
+    elif said:
+        hint = said
+    else:
+        return unknown(address)
+    return UsageError(f"{protocol}:// storages are not installed here", hint=hint)
 
 
 def _translate(error: Exception, path: str) -> OpenPAIError:
     name = type(error).__name__
     if "Authentication" in name or "NoCredentials" in name or "BadHostKey" in name:
         return AccessError(f"{path}: the login was refused: {error}")
-    if isinstance(error, TimeoutError | ConnectionError | EOFError) or "SSH" in name or "NoValidConn" in name:
+    if name == "gaierror":
+        return UnavailableError(
+            f"{path}: the host is not known: {getattr(error, 'strerror', error)}",
+            hint="check the name of the host and the network",
+        )
+    if (
+        isinstance(error, TimeoutError | ConnectionError | EOFError)
+        or getattr(error, "errno", None) in (errno.EHOSTUNREACH, errno.ENETUNREACH)
+        or "SSH" in name
+        or "NoValidConn" in name
+    ):
         return UnavailableError(
             f"{path}: the connection failed: {error}", hint="the same command again goes on"
         )

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
     from openpaisdk.storage.contract import Storage
 
-_HDFS_WEB_PORT = 9870
+_HDFS_WEB_PORT = "9870"
+# Where Hadoop's own protocol listens, which is not the one spoken here.
+_HDFS_RPC_PORTS = ("8020", "8022", "9000", "9820")
 
 
 def open_storage(address: str = "", cluster: Any = None) -> tuple[Storage, str]:
@@ -25,12 +27,17 @@ def open_storage(address: str = "", cluster: Any = None) -> tuple[Storage, str]:
     if mark:
         return _by_scheme(scheme.lower(), rest, address, cluster)
     readable_name(address, address)
+    name, colon, path = address.partition(":")
+    if colon and not name:
+        raise UsageError(
+            f"{address!r} names no storage before the colon",
+            hint="write NAME:PATH; `opai storage list --storages` shows the names",
+        )
     found = cluster() if callable(cluster) else cluster
     if found is None:
         raise UsageError(
             f"{address!r} needs a cluster", hint="write a whole address, such as s3://bucket/path"
         )
-    name, colon, path = address.partition(":")
     if colon and "/" not in name:
         return _cluster_storage(found, name, path)
     return _on_cluster(found, address)
@@ -44,6 +51,10 @@ def _by_scheme(scheme: str, rest: str, address: str, cluster: Any) -> tuple[Stor
     if scheme in ("hdfs", "webhdfs", "swebhdfs", "http", "https"):
         place, _, path = readable_name(rest, address).partition("/")
         return _hdfs(scheme, place, path, cluster)
+    if not scheme:
+        from openpaisdk.storage.elsewhere import unknown
+
+        raise unknown(address)
     from openpaisdk.storage.elsewhere import FsspecStorage
 
     return FsspecStorage(readable_name(address, address)), ""
@@ -53,13 +64,13 @@ def _hdfs(scheme: str, place: str, path: str, cluster: Any) -> tuple[Storage, st
     from openpaisdk.storage.webhdfs import WebHDFS
 
     user, at, host = place.rpartition("@")
-    secure = scheme in ("swebhdfs", "https")
-    uri = f"{'https' if secure else 'http'}://{host}"
     config = getattr(cluster() if scheme == "hdfs" and callable(cluster) else cluster, "config", None)
-    if scheme == "hdfs":
-        # The port of an hdfs:// address is that of Hadoop's own protocol, not the web port.
-        known = getattr(config, "hdfs_web_uri", None)
-        uri = known or f"http://{host.partition(':')[0]}:{_HDFS_WEB_PORT}"
+    uri = _web_uri(scheme, host, getattr(config, "hdfs_web_uri", None))
+    if uri is None:
+        raise UsageError(
+            f"'{scheme}://{place}/{path}' names no host",
+            hint=f"write {scheme}://HOST/PATH with the host of the NameNode",
+        )
     if path.startswith("webhdfs/v1"):
         path = path[len("webhdfs/v1") :]
     import os
@@ -67,6 +78,18 @@ def _hdfs(scheme: str, place: str, path: str, cluster: Any) -> tuple[Storage, st
     name = user if at else os.environ.get("HADOOP_USER_NAME") or getattr(config, "user", None)
     token = os.environ.get("HADOOP_DELEGATION_TOKEN")
     return WebHDFS.at(uri, user=name, token=token), "/" + path.lstrip("/")
+
+
+def _web_uri(scheme: str, place: str, known: str | None) -> str | None:
+    """Where the NameNode's web port is; `known` is what the cluster's entry says. None without a host."""
+    host, colon, port = place.rpartition(":")
+    if not colon or port.endswith("]"):
+        host, port = place, ""
+    if scheme != "hdfs":
+        return f"{'https' if scheme in ('swebhdfs', 'https') else 'http'}://{place}" if host else None
+    if host and port and port not in _HDFS_RPC_PORTS:
+        return f"http://{host}:{port}"
+    return known or (f"http://{host}:{_HDFS_WEB_PORT}" if host else None)
 
 
 def _on_cluster(cluster: Any, path: str) -> tuple[Storage, str]:
