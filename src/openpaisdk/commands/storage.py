@@ -26,6 +26,41 @@ def _open(args: Namespace, context: Context, address: str) -> tuple[Storage, str
     return found
 
 
+class _Pointing:
+    """What is not there gets a hint: where to look for it."""
+
+    def __init__(self, text: str, context: Context) -> None:
+        self._text = text
+        self._context = context
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        from openpaisdk.errors import NotFoundError
+
+        if isinstance(error, NotFoundError):
+            error.hint = error.hint or _where_to_look(self._text, self._context.alias)
+
+
+def _where_to_look(text: str, alias: str | None) -> str:
+    from shlex import quote
+
+    if not text:
+        return "the workspace is made with the first `opai storage upload`"
+    words = ["opai", "storage", "list", *(["-a", alias] if alias else [])]
+    folder = _folder_of(text)
+    return f"`{' '.join([*words, *([quote(folder)] if folder else [])])}` shows what there is"
+
+
+def _folder_of(text: str) -> str:
+    """The folder that an address is in, as one would write it; empty for the workspace."""
+    start, mark, path = text.rpartition("://")
+    place, colon, path = ("", "", path) if mark else path.rpartition(":")
+    folder, slash, _ = path.rstrip("/").rpartition("/")
+    return f"{start}{mark}{place}{colon}{folder or slash}"
+
+
 def list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("path", nargs="?", default="", metavar="PATH", help=ADDRESS)
     parser.add_argument("--storages", action="store_true", help="list the storages of the cluster instead")
@@ -36,8 +71,10 @@ def list_run(args: Namespace, context: Context) -> Result:
         rows = context.cluster().storages()
         columns = (Column("NAME", "name"), Column("DEFAULT", "default"), Column("VOLUME", "volumeName"))
         return Result(rows, View("table", columns=columns, name="name", empty="this cluster has no storages"))
-    store, path = _open(args, context, args.path)
-    found = [entry.as_dict() for entry in store.list(path) if not entry.name.endswith(".opai-part")]
+    with _Pointing(args.path, context):
+        store, path = _open(args, context, args.path)
+        entries = store.list(path)
+    found = [entry.as_dict() for entry in entries if not entry.name.endswith(".opai-part")]
     return Result(found, _listing(args.path or "the workspace"))
 
 
@@ -59,8 +96,9 @@ def status_arguments(parser: ArgumentParser) -> None:
 
 
 def status_run(args: Namespace, context: Context) -> Result:
-    store, path = _open(args, context, args.path)
-    entry = store.stat(path)
+    with _Pointing(args.path, context):
+        store, path = _open(args, context, args.path)
+        entry = store.stat(path)
     data: dict[str, Any] = {**entry.as_dict(), "path": path, "storage": store.address, "sha256": None}
     if entry.kind == "file":
         data["sha256"] = store.checksum(path)
@@ -121,7 +159,7 @@ def download_run(args: Namespace, context: Context) -> Result:
     from openpaisdk.storage import download
 
     store, path = _open(args, context, args.remote)
-    with Transfer(context) as progress:
+    with _Pointing(args.remote, context), Transfer(context) as progress:
         outcome = download(
             store,
             path,
@@ -149,17 +187,34 @@ def delete_arguments(parser: ArgumentParser) -> None:
 
 
 def delete_run(args: Namespace, context: Context) -> Result:
+    from openpaisdk.errors import OpenPAIError
+
+    deleted: list[str] = []
+    failed: list[OpenPAIError] = []
+    for text in args.paths:
+        try:
+            with _Pointing(text, context):
+                deleted.append(_delete(text, args, context))
+        except OpenPAIError as error:
+            failed.append(error)
+    if failed:
+        for path in deleted:
+            context.say(f"{path} deleted")
+        for other in failed[1:]:
+            context.say(f"error: {other.message}")
+        raise failed[0]
+    return Result(deleted, View("text"))
+
+
+def _delete(text: str, args: Namespace, context: Context) -> str:
     from openpaisdk.errors import NotFoundError, UsageError
 
-    deleted = []
-    for text in args.paths:
-        store, path = _open(args, context, text)
-        if not path.strip("/") and "://" not in text:
-            raise UsageError(f"{text!r}: the whole storage is never deleted", hint="name what is in it")
-        if not store.remove(path, recursive=args.recursive):
-            raise NotFoundError(f"there is no {text}")
-        deleted.append(path)
-    return Result(deleted, View("text"))
+    store, path = _open(args, context, text)
+    if not path.strip("/") and "://" not in text:
+        raise UsageError(f"{text!r}: the whole storage is never deleted", hint="name what is in it")
+    if not store.remove(path, recursive=args.recursive):
+        raise NotFoundError(f"there is no {text}")
+    return path
 
 
 def mkdir_arguments(parser: ArgumentParser) -> None:

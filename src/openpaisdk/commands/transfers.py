@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from openpaisdk.storage.trees import Progress
 
 _EVERY_SECONDS = 0.1
+_BAR = 20
+_SHORTEST_BAR = 5
 
 
 class Transfer:
@@ -30,6 +32,7 @@ class Transfer:
 
 def shown_progress(context: Context) -> Progress:
     """Progress that draws itself a few times a second; silent where nobody looks."""
+    from openpaisdk.commands.overview import terminal_width
     from openpaisdk.storage.trees import Progress
 
     begun = last = time.monotonic()
@@ -40,22 +43,31 @@ def shown_progress(context: Context) -> Progress:
         if now - last < _EVERY_SECONDS:
             return
         last = now
-        context.status(progress_line(progress, now - begun))
+        context.status(progress_line(progress, now - begun, terminal_width() - 1))
 
     return Progress(show if context.terminal else None)
 
 
-def progress_line(progress: Progress, seconds: float) -> str:
-    """What is done of what, how fast, and how long it will still take."""
+def progress_line(progress: Progress, seconds: float, width: int = 79) -> str:
+    """What is done of what, how fast, and how long it will still take; in little room the bar goes first."""
     share = progress.done_bytes / progress.bytes if progress.bytes else 1.0
-    bar = ("#" * round(share * 20)).ljust(20, "-")
     rate = progress.done_bytes / seconds if seconds > 0 else 0.0
-    left = (progress.bytes - progress.done_bytes) / rate if rate else None
-    ending = f" · {duration(left)} left" if left is not None and share < 1 else ""
-    return (
-        f"[{bar}] {share:4.0%}  {progress.done_files}/{number(progress.files, 'file')}  "
-        f"{file_size(progress.done_bytes)} of {file_size(progress.bytes)} · {file_size(rate)}/s{ending}"
+    left = (progress.bytes - progress.done_bytes) / rate if rate and share < 1 else None
+    percent, speed = f"{share:4.0%}", f"{file_size(rate)}/s"
+    files = f"{progress.done_files}/{number(progress.files, 'file')}"
+    done = f"{file_size(progress.done_bytes)} of {file_size(progress.bytes)}"
+    ending = f" · {duration(left)} left" if left is not None else ""
+    figures = f"{percent}  {files}  {done} · {speed}{ending}"
+    room = min(_BAR, width - len(figures) - len("[] "))
+    if room >= _SHORTEST_BAR:
+        return f"[{('#' * round(share * room)).ljust(room, '-')}] {figures}"
+    shorter = (
+        figures,
+        f"{percent}  {done} · {speed}{ending}",
+        f"{percent} · {speed}{ending}",
+        f"{percent}{ending}",
     )
+    return next((line for line in (text.strip() for text in shorter) if len(line) <= width), percent.strip())
 
 
 def outcome_words(outcome: dict[str, int]) -> str:

@@ -115,7 +115,9 @@ class FileSource(Source):
         try:
             found = os.stat(path)  # noqa: PTH116 - one call of many
         except FileNotFoundError:
-            raise NotFoundError(f"there is no file {path}") from None
+            raise NotFoundError(
+                f"there is no file {path}", hint="check the name; a link that leads nowhere cannot be sent"
+            ) from None
         if not stat.S_ISREG(found.st_mode):
             raise UsageError(
                 f"{path} is {_kind_words(found.st_mode)}, not a file",

@@ -46,7 +46,7 @@ def upload(
     """Copy a local file or folder; equal files are skipped, different ones need `overwrite`."""
     told = progress or Progress()
     if not os.path.lexists(local):
-        raise NotFoundError(f"there is no {local} here")
+        raise NotFoundError(f"there is no {local} here", hint=_why_not_here(local))
     if not os.path.isdir(local):
         source = FileSource(local)
         told.files, told.bytes = 1, source.size
@@ -70,6 +70,12 @@ def upload(
             told.add(source.size, 1, skipped=True)
     run_all(_upload_jobs(store, remote, todo, overwrite, told), workers, told)
     return told.summary()
+
+
+def _why_not_here(local: str) -> str:
+    if set(local) & set("*?["):
+        return "the pattern fits nothing here; name one file or folder"
+    return "check the name, and the folder you are in"
 
 
 def _upload_jobs(
