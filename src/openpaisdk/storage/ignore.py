@@ -22,6 +22,7 @@ _NEVER_FOLDERS = frozenset(
         ".ruff_cache",
         ".hypothesis",
         ".ipynb_checkpoints",
+        ".checkpoints",
         ".idea",
         ".eggs",
         "__pycache__",
