@@ -60,7 +60,7 @@ def require_valid(job: Document | Any, *, strict: bool = True) -> dict[str, Any]
 
 
 def cautions(job: Document | Any) -> list[Problem]:
-    """What is allowed but hardly meant: references to nothing, secrets that OpenPAI's runtime garbles."""
+    """What is allowed but hardly meant: references and roles that are not there, secrets that get garbled."""
     from openpaisdk.protocol.templates import lookup, references, without_tags
 
     document = job if isinstance(job, Document) else None
@@ -83,6 +83,7 @@ def cautions(job: Document | Any) -> list[Problem]:
             elif root == "$secrets" and isinstance(value, str) and re.search("[&<>\"'`=/]", value):
                 message = f"`{reference}` has characters that OpenPAI's own runtime changes in commands"
                 report.add(at, message, "secret", value=reference, suggestion="avoid & < > \" ' / = ` in it")
+    _mistrust_deployments(data, report)
     return report.problems
 
 
@@ -164,6 +165,22 @@ def _check_deployments(data: dict[str, Any], report: Report) -> None:
         at = ("defaults", "deployment")
         message = f"there is no deployment named {wanted!r}"
         report.add(at, message, "reference", value=wanted, suggestion=report.did_you_mean(wanted, names))
+
+
+def _mistrust_deployments(data: dict[str, Any], report: Report) -> None:
+    """Commands for a role that is not there would never run."""
+    roles = [name for name, _ in _roles(data)]
+    for index, deployment in _items(data, "deployments"):
+        for name in deployment.get("taskRoles") or ():
+            if name not in roles:
+                report.add(
+                    ("deployments", index, "taskRoles", name),
+                    f"there is no role named {name!r}, its commands will not run",
+                    "reference",
+                    value=name,
+                    suggestion=report.did_you_mean(name, roles),
+                    on_key=True,
+                )
 
 
 def _check_collisions(data: dict[str, Any], report: Report) -> None:

@@ -156,6 +156,14 @@ def test_cautions_name_references_to_nothing_and_secrets_that_get_changed() -> N
     assert [p.keyword for p in unclosed if p.keyword == "template"] == ["template"]
 
 
+def test_cautions_name_deployments_for_roles_that_are_not_there(job: dict[str, Any]) -> None:
+    before = len(cautions(job))
+    job["deployments"][0]["taskRoles"]["wroker"] = {"preCommands": ["never"]}
+    found = cautions(job)
+    assert len(found) == before + 1
+    assert (found[-1].value, found[-1].suggestion) == ("wroker", "did you mean `worker`?")
+
+
 @pytest.mark.parametrize(
     "text",
     ["<%" + " " * 50_000, "<%#a%>" * 16_000, "<% " * 30_000, "<%#a%>" * 8_000 + "<%/a%>" * 8_000],
