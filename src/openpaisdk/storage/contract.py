@@ -197,6 +197,16 @@ class Crc:
 def part_name(path: str, key: str) -> str:
     """The name that a file has while it is not whole."""
     folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}{_part_stem(name)}{key}{PART}"
+
+
+def is_part_of(name: str, part: str) -> bool:
+    """Whether a name is that of a part of the file."""
+    stem = _part_stem(name)
+    return part.startswith(stem) and part.endswith(PART) and "." not in part[len(stem) : -len(PART)]
+
+
+def _part_stem(name: str) -> str:
     # Names have at most 255 bytes: a long one is cut, and the key still tells it apart.
     short = name.encode("utf-8", "surrogateescape")[:180].decode("utf-8", "ignore")
-    return f"{folder}{slash}.{short}.{key}{PART}"
+    return f".{short}."

@@ -16,7 +16,7 @@ from openpaisdk.errors import (
     UnavailableError,
     UsageError,
 )
-from openpaisdk.storage.contract import Entry, part_name, same_start
+from openpaisdk.storage.contract import Entry, is_part_of, part_name, same_start
 from openpaisdk.transport import NetworkError, Transport, quote
 
 TYPE_CHECKING = False
@@ -33,6 +33,8 @@ PREFIX = "/webhdfs/v1"
 SEGMENT = 64 << 20
 # How long a request before ours, whose sender is gone, is given to end.
 _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+# After so long without a change a part is nobody's any more.
+_GIVEN_UP_SECONDS = 60.0
 _HEAD = struct.Struct(">IQ")
 _OCTETS = {"content-type": "application/octet-stream"}
 _BY_EXCEPTION: dict[str, type[OpenPAIError]] = {
@@ -139,6 +141,16 @@ class WebHDFS:
                 f"{path} already exists", hint="replace it with --overwrite, or use another name"
             )
         part = part_name(path, source.key)
+        try:
+            self._fill(part, source)
+            self._publish(part, path, overwrite)
+        except NotFoundError:
+            # The same file was sent by two at once, and the other one was done first.
+            if self._size(path) != source.size:
+                raise
+        self._sweep(path)
+
+    def _fill(self, part: str, source: Source) -> None:
         if self.ours:
             self._append_at_once(part, source)
         else:
@@ -148,8 +160,15 @@ class WebHDFS:
                 self._put("POST", "APPEND", part, source, have, end)
                 have = end
         if self.stat(part).size != source.size:
-            raise ServerError(f"{path}: not all of it arrived", hint="the same command again goes on")
-        self._publish(part, path, overwrite)
+            raise ServerError(f"{part}: not all of it arrived", hint="the same command again goes on")
+
+    def _sweep(self, path: str) -> None:
+        """Delete parts of other contents that were once sent to this name and given up."""
+        folder, _, name = path.rstrip("/").rpartition("/")
+        now = self.stat(path).modified
+        for entry in self.list(folder or "/"):
+            if is_part_of(name, entry.name) and now - entry.modified > _GIVEN_UP_SECONDS:
+                self.remove(f"{folder}/{entry.name}")
 
     def _append_at_once(self, part: str, source: Source) -> None:
         """All that is missing in one request. Our server refuses it while a broken one before it still
@@ -193,7 +212,8 @@ class WebHDFS:
         if overwrite:
             self.call("PUT", "RENAME", part, destination=target, renameoptions="OVERWRITE")
         elif not self.call("PUT", "RENAME", part, destination=target).json()["boolean"]:
-            self.remove(part)
+            if not self.remove(part):
+                raise NotFoundError(f"there is no {part}")
             raise ConflictError(
                 f"{path} already exists", hint="replace it with --overwrite, or use another name"
             )

@@ -20,7 +20,8 @@ from openpaisdk.core import Cluster
 from openpaisdk.errors import QuotaError
 from openpaisdk.server.files import direct
 from openpaisdk.server.files.incoming import Appending, NewFile
-from openpaisdk.storage import WebHDFS, upload
+from openpaisdk.storage import BytesSource, WebHDFS, upload, webhdfs
+from openpaisdk.storage.contract import part_name
 from support.file_server import serving
 from support.servers import make_certificate
 
@@ -199,6 +200,44 @@ def test_our_client_stops_sending_when_the_disk_is_full_and_says_so(
         upload(WebHDFS.of_cluster(cluster), str(source), "/user/ann/large")
     assert written[-1] < 2 * direct.LARGE
     assert not stored(tmp_path, "large").exists()
+
+
+def test_parts_that_were_given_up_go_with_the_next_upload(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhdfs, "SEGMENT", 1000)
+    source = tmp_path / "source"
+    source.write_bytes(os.urandom(5000))
+    store = WebHDFS.of_cluster(Cluster(pai_uri=address, user="ann", token="ann-token"))
+    names = {name: part_name(name, "0123456789abcdef") for name in ("a.bin", "a", "a.bin.x")}
+    for part in (*names.values(), part_name("a.bin", "fedcba9876543210")):
+        store.write(f"/user/ann/d/{part}", BytesSource(b"left"))
+    for part in names.values():
+        os.utime(stored(tmp_path, "d") / part, (1e9, 1e9))
+    upload(store, str(source), "/user/ann/d/a.bin")
+    left = {path.name for path in stored(tmp_path, "d").iterdir()}
+    assert left == {"a.bin", names["a"], names["a.bin.x"], part_name("a.bin", "fedcba9876543210")}
+
+
+def test_the_same_file_sent_by_two_at_once_is_there_for_both(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhdfs, "SEGMENT", 1000)
+    source = tmp_path / "source"
+    source.write_bytes(os.urandom(5000))
+    store = WebHDFS.of_cluster(Cluster(pai_uri=address, user="ann", token="ann-token"))
+    real, before = store._fill, []
+
+    def overtaken(part: str, contents: Any) -> None:
+        real(part, contents)
+        if not before:
+            before.append(part)
+            upload(store, str(source), "/user/ann/a.bin")
+
+    monkeypatch.setattr(store, "_fill", overtaken)
+    upload(store, str(source), "/user/ann/a.bin")
+    assert before
+    assert stored(tmp_path, "a.bin").read_bytes() == source.read_bytes()
 
 
 def _send_all(connection: socket.socket, contents: bytes) -> None:
