@@ -270,6 +270,12 @@ def test_errors_are_told_in_both_languages(address: str, session: requests.Sessi
     assert json.dumps(body)
 
 
+def test_names_may_hold_line_breaks(address: str, session: requests.Session) -> None:
+    assert session.put(url(address, "/user/ann/lines/a%0Ab", "CREATE", data="true"), b"x").status_code == 201
+    found = session.get(url(address, "/user/ann/lines", "LISTSTATUS")).json()["FileStatuses"]["FileStatus"]
+    assert [status["pathSuffix"] for status in found] == ["a\nb"]
+
+
 def test_pipes_that_a_task_left_are_not_listed(address: str, data: Path, session: requests.Session) -> None:
     folder = data / "files/user/ann/pipes"
     session.put(url(address, "/user/ann/pipes", "MKDIRS"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from starlette.routing import BaseRoute, Mount
@@ -15,4 +16,6 @@ __all__ = ["ENDPOINTS", "files_of", "lay_out", "routes", "sweep_all", "webhdfs_a
 
 def routes(services: Any) -> list[BaseRoute]:
     """What the server mounts beside its REST endpoints."""
-    return [Mount("/webhdfs/v1", app=webhdfs_app(services))]
+    mount = Mount("/webhdfs/v1", app=webhdfs_app(services))
+    mount.path_regex = re.compile(mount.path_regex.pattern, re.DOTALL)  # names may hold line breaks
+    return [mount]
