@@ -202,13 +202,23 @@ def test_our_client_stops_sending_when_the_disk_is_full_and_says_so(
     assert not stored(tmp_path, "large").exists()
 
 
-def test_parts_that_were_given_up_go_with_the_next_upload(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def store(address: str) -> WebHDFS:
+    return WebHDFS.of_cluster(Cluster(pai_uri=address, user="ann", token="ann-token"))
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that is sent as a part that is renamed when whole."""
     monkeypatch.setattr(webhdfs, "SEGMENT", 1000)
-    source = tmp_path / "source"
-    source.write_bytes(os.urandom(5000))
-    store = WebHDFS.of_cluster(Cluster(pai_uri=address, user="ann", token="ann-token"))
+    found = tmp_path / "source"
+    found.write_bytes(os.urandom(5000))
+    return found
+
+
+def test_parts_that_were_given_up_go_with_the_next_upload(
+    store: WebHDFS, source: Path, tmp_path: Path
+) -> None:
     names = {name: part_name(name, "0123456789abcdef") for name in ("a.bin", "a", "a.bin.x")}
     for part in (*names.values(), part_name("a.bin", "fedcba9876543210")):
         store.write(f"/user/ann/d/{part}", BytesSource(b"left"))
@@ -220,12 +230,8 @@ def test_parts_that_were_given_up_go_with_the_next_upload(
 
 
 def test_the_same_file_sent_by_two_at_once_is_there_for_both(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: WebHDFS, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webhdfs, "SEGMENT", 1000)
-    source = tmp_path / "source"
-    source.write_bytes(os.urandom(5000))
-    store = WebHDFS.of_cluster(Cluster(pai_uri=address, user="ann", token="ann-token"))
     real, before = store._fill, []
 
     def overtaken(part: str, contents: Any) -> None:

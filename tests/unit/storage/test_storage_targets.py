@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,6 @@ import pytest
 
 from openpaisdk.engine import Engine
 from openpaisdk.errors import ConflictError, OpenPAIError, UsageError
-from support.file_server import serving
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving(tmp_path_factory.mktemp("data")) as found:
-        yield found
-
-
-@pytest.fixture
-def here(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name, value in {"PAI_URI": address, "USER": "ann", "TOKEN": "ann-token"}.items():
-        monkeypatch.setenv(f"OPAI_{name}", value)
-    monkeypatch.setenv("OPAI_WORKSPACE", f"/user/ann/{tmp_path.name}")
-    return tmp_path
 
 
 def opai(*words: str) -> Any:
