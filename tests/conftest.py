@@ -20,6 +20,7 @@ REAL_PARTS = {
     "hdfs": ("java", "mvn"),
     "sftp": ("/usr/sbin/sshd", "ssh-keygen"),
     "curl": ("curl",),
+    "openssl": ("openssl",),
     "chromium": ("chromium",),
 }
 

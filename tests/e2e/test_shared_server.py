@@ -17,6 +17,7 @@ from openpaisdk.errors import AccessError, LoginError, NotFoundError, QuotaError
 from support.opai import Opai
 from support.servers import SharedServer, end_processes_of
 
+pytestmark = pytest.mark.real("openssl")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "server.md"
 OPTIONS = ("--launcher", "process", "--fake-gpus", "2", "--virtual-cluster", "research=0.5")
 

@@ -148,7 +148,8 @@ class WebHDFS:
             # The same file was sent by two at once, and the other one was done first.
             if self._size(path) != source.size:
                 raise
-        self._sweep(path)
+        if source.size > SEGMENT:
+            self._sweep(path)
 
     def _fill(self, part: str, source: Source) -> None:
         if self.ours:
@@ -163,12 +164,18 @@ class WebHDFS:
             raise ServerError(f"{part}: not all of it arrived", hint="the same command again goes on")
 
     def _sweep(self, path: str) -> None:
-        """Delete parts of other contents that were once sent to this name and given up."""
+        """Delete parts of other contents that were once sent to this name and given up.
+
+        The file itself is in its place by now, so a folder that cannot be listed is no failure.
+        """
         folder, _, name = path.rstrip("/").rpartition("/")
-        now = self.stat(path).modified
-        for entry in self.list(folder or "/"):
-            if is_part_of(name, entry.name) and now - entry.modified > _GIVEN_UP_SECONDS:
-                self.remove(f"{folder}/{entry.name}")
+        try:
+            now = self.stat(path).modified
+            for entry in self.list(folder or "/"):
+                if is_part_of(name, entry.name) and now - entry.modified > _GIVEN_UP_SECONDS:
+                    self.remove(f"{folder}/{entry.name}")
+        except OpenPAIError:
+            pass
 
     def _append_at_once(self, part: str, source: Source) -> None:
         """All that is missing in one request. Our server refuses it while a broken one before it still

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import socket
 import ssl
 import subprocess
@@ -27,6 +26,7 @@ from openpaisdk.transport import (
 )
 from openpaisdk.transport.proxy import proxy_for
 from openpaisdk.transport.retry import seconds_from
+from support.servers import make_certificate
 
 
 @pytest.fixture
@@ -448,28 +448,8 @@ def test_seconds_from():
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not there to make a certificate")
     folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        [
-            *(
-                "openssl",
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:prime256v1",
-                "-nodes",
-            ),
-            *("-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost"),
-            *("-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"),
-        ],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-    )
+    make_certificate(folder / "cert.pem", folder / "key.pem")
     return folder
 
 
@@ -482,6 +462,7 @@ def secure(certificate):
     server.close()
 
 
+@pytest.mark.real("openssl")
 def test_an_unknown_certificate_is_not_trusted(secure):
     with pytest.raises(
         NetworkError, match=r"certificate of https://127.0.0.1:\d+ is not trusted: self"
@@ -492,6 +473,7 @@ def test_an_unknown_certificate_is_not_trusted(secure):
     assert secure.requests == []
 
 
+@pytest.mark.real("openssl")
 @pytest.mark.parametrize("verify", ["ca", False])
 def test_tls_with_a_ca_file_or_unchecked(secure, certificate, verify):
     transport = Transport(secure.uri, verify=str(certificate / "cert.pem") if verify else False)
@@ -500,6 +482,7 @@ def test_tls_with_a_ca_file_or_unchecked(secure, certificate, verify):
     transport.close()
 
 
+@pytest.mark.real("openssl")
 def test_a_ca_file_that_is_none(secure, tmp_path):
     with pytest.raises(ConfigError, match=r"missing.pem"):
         Transport(secure.uri, verify=str(tmp_path / "missing.pem")).request("GET", "/")

@@ -17,11 +17,11 @@ import pytest
 import requests
 
 from openpaisdk.core import Cluster
-from openpaisdk.errors import QuotaError
+from openpaisdk.errors import AccessError, QuotaError
 from openpaisdk.server.files import direct
 from openpaisdk.server.files.incoming import Appending, NewFile
 from openpaisdk.storage import BytesSource, WebHDFS, upload, webhdfs
-from openpaisdk.storage.contract import part_name
+from openpaisdk.storage.contract import Entry, part_name
 from support.file_server import serving
 from support.servers import make_certificate
 
@@ -92,6 +92,7 @@ def wait_for(what: Any) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.real("openssl")
 @pytest.mark.parametrize("way", ["from the socket", "another parser", "TLS"])
 def test_a_large_body_arrives_whole_whatever_the_connection(
     way: str, tmp_path: Path, taken: list[bool]
@@ -227,6 +228,17 @@ def test_parts_that_were_given_up_go_with_the_next_upload(
     upload(store, str(source), "/user/ann/d/a.bin")
     left = {path.name for path in stored(tmp_path, "d").iterdir()}
     assert left == {"a.bin", names["a"], names["a.bin.x"], part_name("a.bin", "fedcba9876543210")}
+
+
+def test_a_folder_that_cannot_be_listed_is_no_failure_of_an_upload(
+    store: WebHDFS, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(path: str) -> list[Entry]:
+        raise AccessError(f"{path}: permission denied")
+
+    monkeypatch.setattr(store, "list", closed)
+    assert upload(store, str(source), "/user/ann/a.bin")["copied"] == 1
+    assert stored(tmp_path, "a.bin").read_bytes() == source.read_bytes()
 
 
 def test_the_same_file_sent_by_two_at_once_is_there_for_both(
